@@ -13,6 +13,7 @@ import (
 	"github.com/iotape/iotape/predicate"
 	"github.com/iotape/iotape/predicate/source"
 	"github.com/iotape/iotape/record/capture"
+	"github.com/iotape/iotape/record/capture/running"
 	"github.com/iotape/iotape/record/redact"
 	"github.com/iotape/iotape/record/session"
 )
@@ -21,6 +22,7 @@ import (
 type capturing struct {
 	plan                                   session.Plan
 	backend, content, overflow, mmap, user string
+	env                                    string
 	target                                 cli.TargetFlags
 	filter                                 cli.FilterFlags
 	ring, maxSize                          cli.Size
@@ -50,6 +52,8 @@ func (r *capturing) add(cmd *cobra.Command, verb, content, mmap string) {
 	f.StringVar(&r.mmap, "mmap", mmap,
 		"`WHAT` to record of mapped files: data (reads and stores; of programs and libraries only the use of a "+
 			"page), full (programs and libraries like other files), written (stores only) or off")
+	f.StringVar(&r.env, "env", "names",
+		"`WHAT` to record of environments: names (of the variables), all (values, too, which are often secret) or none")
 	r.filter.Add(f)
 	f.StringVar(&r.overflow, "on-overflow", "block",
 		"`WHAT` to do when the command is faster than the recorder: block the command, or drop events and count "+
@@ -74,7 +78,8 @@ func (r *capturing) resolve(c *cli.Console, cmd *cobra.Command, args []string) e
 		cli.ParseValue(&p.Backends, r.backend, session.ParseBackends),
 		cli.ParseValue(&p.Capture.Content, r.content, capture.ParseContent),
 		cli.ParseValue(&full, r.overflow, capture.ParseOverflow),
-		cli.ParseValue(&p.Capture.Mmap, r.mmap, capture.ParseMmap))
+		cli.ParseValue(&p.Capture.Mmap, r.mmap, capture.ParseMmap),
+		cli.ParseValue(&p.Capture.Environ, r.env, running.ParseEnv))
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/iotape/iotape/predicate"
+	"github.com/iotape/iotape/record/capture/running"
 	"github.com/iotape/iotape/trace"
 )
 
@@ -69,7 +70,8 @@ type Options struct {
 	Credential *syscall.Credential
 
 	Content  Content
-	Overflow Overflow // "" is block
+	Overflow Overflow    // "" is block
+	Environ  running.Env // of the recorded processes; "" is names
 	// EveryCall makes a back end that lets frequent calls without meaning for storage
 	// through record them too.
 	EveryCall bool

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/event/facts"
 	"github.com/iotape/iotape/trace"
 )
 
@@ -97,6 +98,10 @@ func (s *Sink) mask(payload []byte) []byte {
 			if r.rec.Decode(body) == nil {
 				s.look(len(s.recs) - 1)
 			}
+		case trace.RecProcess:
+			if r.rec.Decode(body) == nil {
+				s.process(r)
+			}
 		}
 	}
 	for key, t := range s.text {
@@ -140,6 +145,15 @@ func (s *Sink) look(i int) {
 		t.b = append(t.b, p.Data...)
 	}
 	s.remember(&r.rec, key, keyed)
+}
+
+// process masks the environment and the arguments of a process.
+func (s *Sink) process(r *record) {
+	for k := range r.rec.Pieces {
+		if p := &r.rec.Pieces[k]; (p.Arg == facts.PartEnv || p.Arg == facts.PartArgs) && len(p.Data) > 0 {
+			r.hide(k, s.p.find(nil, p.Data))
+		}
+	}
 }
 
 // isContent reports whether a piece has bytes that a call moved.
@@ -239,7 +253,7 @@ func (s *Sink) encode() []byte {
 			switch {
 			case len(spans) == 0:
 				pieces = append(pieces, p)
-			case r.rec.Type != trace.RecEnter && isContent(spec, int(p.Arg)):
+			case r.rec.Type != trace.RecEnter && r.rec.Type != trace.RecProcess && isContent(spec, int(p.Arg)):
 				pieces = divide(pieces, p, spans)
 			default:
 				p.Data = slices.Clone(p.Data)

@@ -15,6 +15,7 @@ import (
 	"github.com/iotape/iotape/internal/ptracer"
 	"github.com/iotape/iotape/record/capture"
 	"github.com/iotape/iotape/record/capture/digest"
+	"github.com/iotape/iotape/record/capture/running"
 	"github.com/iotape/iotape/record/internal/bpf"
 	"github.com/iotape/iotape/trace"
 )
@@ -47,6 +48,7 @@ type drain struct {
 	tr     *ptracer.Engine
 
 	content capture.Content
+	env     running.Env
 	note    func(string)
 
 	stores *stores // nil if mappings are not recorded
@@ -90,8 +92,8 @@ type heldThread struct {
 }
 
 func newDrain(p *programs, sw *trace.StreamWriter, o *capture.Options) (*drain, error) {
-	d := &drain{p: p, sw: sw, content: o.Content, digest: digest.New(o.Content), spans: make([][]span, len(p.rings)),
-		event: -1, most: pollMax}
+	d := &drain{p: p, sw: sw, content: o.Content, env: o.Environ, digest: digest.New(o.Content),
+		spans: make([][]span, len(p.rings)), event: -1, most: pollMax}
 	if d.note = o.Note; d.note == nil {
 		d.note = func(string) {}
 	}
@@ -272,7 +274,11 @@ func (d *drain) writeSpans(shard int, r *ring) (moved uint64) {
 		d.writeLoss(shard, lost)
 	}
 	for _, s := range d.spans[shard] {
-		if d.write(shard, r.bytes(s.from, s.to), s.records) {
+		records := r.bytes(s.from, s.to)
+		if s.processes {
+			records = d.env.Keep(records)
+		}
+		if d.write(shard, records, s.records) {
 			d.events += s.calls
 		}
 		r.consume(s.to)

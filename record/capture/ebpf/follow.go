@@ -98,6 +98,7 @@ func (f *follower) attach() error {
 		return err
 	}
 	f.known = map[int]bool{}
+	f.state.Env = f.o.Environ
 	f.d.describing.Store(bpf.Now())
 	f.entered = atomic.LoadUint64(&f.p.shared.Entered)
 	if err := f.find(); err != nil {

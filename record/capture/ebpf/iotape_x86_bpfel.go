@@ -175,6 +175,7 @@ const (
 	iotapeVarBlock               = "block"
 	iotapeVarCasts               = "casts"
 	iotapeVarCgroupId            = "cgroup_id"
+	iotapeVarCopiesEnv           = "copies_env"
 	iotapeVarCopiesUsers         = "copies_users"
 	iotapeVarExact               = "exact"
 	iotapeVarFilters             = "filters"
@@ -313,6 +314,7 @@ type iotapeVariableSpecs struct {
 	Block         *ebpf.VariableSpec `ebpf:"block"`
 	Casts         *ebpf.VariableSpec `ebpf:"casts"`
 	CgroupId      *ebpf.VariableSpec `ebpf:"cgroup_id"`
+	CopiesEnv     *ebpf.VariableSpec `ebpf:"copies_env"`
 	CopiesUsers   *ebpf.VariableSpec `ebpf:"copies_users"`
 	Exact         *ebpf.VariableSpec `ebpf:"exact"`
 	Filters       *ebpf.VariableSpec `ebpf:"filters"`
@@ -415,6 +417,7 @@ type iotapeVariables struct {
 	Block         *ebpf.Variable `ebpf:"block"`
 	Casts         *ebpf.Variable `ebpf:"casts"`
 	CgroupId      *ebpf.Variable `ebpf:"cgroup_id"`
+	CopiesEnv     *ebpf.Variable `ebpf:"copies_env"`
 	CopiesUsers   *ebpf.Variable `ebpf:"copies_users"`
 	Exact         *ebpf.Variable `ebpf:"exact"`
 	Filters       *ebpf.Variable `ebpf:"filters"`

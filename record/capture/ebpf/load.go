@@ -22,6 +22,7 @@ import (
 
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/record/capture"
+	"github.com/iotape/iotape/record/capture/running"
 	"github.com/iotape/iotape/record/internal/bpf"
 )
 
@@ -199,6 +200,7 @@ func (p *programs) specification(c *config) (*ebpf.CollectionSpec, error) {
 		iotapeVarSuffixes:  n,
 		iotapeVarFilters:   c.options.Prefilter != nil || c.options.Control != nil,
 
+		iotapeVarCopiesEnv:    c.options.Environ != running.EnvNone,
 		iotapeVarCopiesUsers:  has.CopiesUsers,
 		iotapeVarSignalsTasks: has.SignalsTasks,
 		iotapeVarTellsCqe:     tellsPointer(kernel, "io_uring_complete", 2),

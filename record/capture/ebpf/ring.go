@@ -87,6 +87,7 @@ func (r *ring) bytes(from, to uint64) []byte {
 type span struct {
 	from, to       uint64
 	records, calls uint64
+	processes      bool // there are descriptions of processes
 }
 
 // scan appends the committed records up to a producer position, in spans of at
@@ -108,8 +109,11 @@ func (r *ring) scan(spans []span, produced uint64) (_ []span, busy bool) {
 		s.to += n
 		if word&trace.WordDiscard == 0 {
 			s.records++
-			if *(*uint16)(unsafe.Pointer(&r.data[at+trace.WordBytes])) == uint16(trace.RecCall) {
+			switch trace.RecordType(*(*uint16)(unsafe.Pointer(&r.data[at+trace.WordBytes]))) {
+			case trace.RecCall:
 				s.calls++
+			case trace.RecProcess:
+				s.processes = true
 			}
 		}
 	}

@@ -94,6 +94,6 @@ func (r *Recorder) describe() {
 		processes = append(processes, running.Process{PID: pid, Threads: list})
 	}
 	r.started = true
-	var state running.State
+	state := running.State{Env: r.o.Environ}
 	r.out.append(state.Append(nil, now(), processes), 0, 0)
 }

@@ -45,10 +45,11 @@ func (r *Recorder) taskRecord(th *thread) {
 // process groups and sessions also that of other threads.
 func (r *Recorder) identityChanged(th *thread) {
 	c := &th.call
-	pid := 0
+	pid, executed := 0, false
 	switch c.spec.Op {
 	case event.OpExecve, event.OpExecveat:
 		th.task = task{} // written even if unchanged: a new program
+		executed = true
 	case event.OpSetpgid:
 		if pid = int(int32(c.args[0])); pid == 0 {
 			pid = th.t.PID
@@ -57,6 +58,10 @@ func (r *Recorder) identityChanged(th *thread) {
 		pid = th.t.PID
 	}
 	r.identify(th)
+	if executed {
+		rec := running.ProcessRecord(th.t.PID, now(), r.o.Environ, true)
+		r.out.put(&rec)
+	}
 	if pid == 0 {
 		return
 	}

@@ -48,6 +48,8 @@ type Process struct {
 // State describes running processes, little by little. Its zero value has described
 // none.
 type State struct {
+	Env Env // of them; "" is EnvNames
+
 	first  map[int]thread // by process: it stands for their common directory and table
 	tables map[thread]map[int32]file
 	opens  OpenFiles
@@ -75,6 +77,7 @@ func (s *State) Append(b []byte, at uint64, processes []Process) []byte {
 		shares uint64
 	}
 	var list []own
+	var fresh []int
 	for _, p := range processes {
 		slices.SortFunc(p.Threads, func(a, c int) int { // its first thread in front
 			return cmp.Or(-cmp.Compare(btoi(a == p.PID), btoi(c == p.PID)), cmp.Compare(a, c))
@@ -91,6 +94,7 @@ func (s *State) Append(b []byte, at uint64, processes []Process) []byte {
 				share = trace.ShareVM | trace.ShareThread
 			} else {
 				s.first[p.PID] = me
+				fresh = append(fresh, p.PID)
 				maker, known = s.first[int(r.PPID)]
 			}
 			if known {
@@ -104,6 +108,9 @@ func (s *State) Append(b []byte, at uint64, processes []Process) []byte {
 			}
 			list = append(list, own{me, share})
 		}
+	}
+	for _, pid := range fresh {
+		b = AppendProcess(b, pid, at, s.Env, false)
 	}
 	for _, t := range list {
 		if t.shares&trace.ShareFS == 0 {

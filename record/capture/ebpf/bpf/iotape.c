@@ -9,6 +9,7 @@
  * once. What the programs do is in the headers; here is where they are attached. */
 #include "record_call.h"
 #include "prefilter.h"
+#include "process.h"
 #include "signal.h"
 #include "uring.h"
 #include "wake.h"
@@ -104,6 +105,10 @@ static __always_inline int call_returned(struct pt_regs *regs, long ret, bool re
 		name_file(w, st, s, ret);
 	if (s->flags & SPEC_IDENTITY && !failed(ret))
 		emit_task(w, st, now);
+	if (st->flags & TASK_EXECUTED) {
+		st->flags &= ~TASK_EXECUTED;
+		emit_process(w, st, now);
+	}
 	st->flags &= ~TASK_IN_CALL;
 	if (!(st->flags & TASK_PENDING))
 		pressure(w, st, wait);
@@ -185,8 +190,10 @@ int BPF_PROG(on_exec, struct task_struct *t, int old_pid, struct linux_binprm *b
 {
 	struct task *st = bpf_task_storage_get(&tasks, t, 0, 0);
 	u64 now;
-	if (st)
+	if (st) {
+		st->flags |= TASK_EXECUTED;
 		mapped_exec(st);
+	}
 	if (!st || !(st->flags & TASK_EXEC_LATE))
 		return 0;
 	struct work *w = begin(&now);

@@ -7,7 +7,7 @@
 #include "operations.gen.h"
 
 /* Stream records. */
-enum { REC_CALL = 1, REC_DATA, REC_ENTER, REC_TASK, REC_FORK, REC_EXIT, REC_WAKE = 11, REC_SIGNAL = 13 };
+enum { REC_CALL = 1, REC_DATA, REC_ENTER, REC_TASK, REC_FORK, REC_EXIT, REC_WAKE = 11, REC_SIGNAL = 13, REC_PROCESS = 15 };
 enum { CALL_MORE = 1, CALL_COMPAT = 2, CALL_INTERRUPTED = 4, CALL_DELAYS = 8 };
 enum { DATA_LAST = 1 };
 enum { WAKE_INTERRUPT = 1 };
@@ -30,7 +30,7 @@ struct rec_call {
 struct delays { /* behind a rec_call with CALL_DELAYS: ns that the thread waited for a processor */
 	u32 before, within; /* the call, since the one before; and the call itself */
 };
-struct rec_data { /* and REC_ENTER */
+struct rec_data { /* and REC_ENTER, REC_PROCESS */
 	struct prefix p;
 	u64 enter;
 	u16 npieces, zero[3];
@@ -215,6 +215,7 @@ enum {
 	TASK_REQUESTS = 1 << 10, /* has submitted some */
 	TASK_AIO_LATE = 1 << 11, /* not all of its control blocks could be read at entry */
 	TASK_BEFORE_EXEC = 1 << 12, /* it is the stub that will become the command (count.c) */
+	TASK_EXECUTED = 1 << 14,    /* has executed a program, and the call has yet to return */
 };
 struct task {
 	u64 enter, cpu;

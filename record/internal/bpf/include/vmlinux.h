@@ -188,15 +188,64 @@ struct fs_struct {
 struct mm_struct {
 	unsigned long arg_start;
 	unsigned long arg_end;
+	unsigned long env_start;
+	unsigned long env_end;
 	struct file *exe_file;
 };
+struct ns_common {
+	unsigned int inum;
+};
+struct cgroup_namespace {
+	struct ns_common ns;
+};
+struct ipc_namespace {
+	struct ns_common ns;
+};
+struct mnt_namespace {
+	struct ns_common ns;
+};
+struct net {
+	struct ns_common ns;
+};
+struct pid_namespace {
+	struct ns_common ns;
+};
+struct user_namespace {
+	struct ns_common ns;
+};
+struct uts_namespace {
+	struct ns_common ns;
+};
+struct nsproxy {
+	struct uts_namespace *uts_ns;
+	struct ipc_namespace *ipc_ns;
+	struct mnt_namespace *mnt_ns;
+	struct net *net_ns;
+	struct cgroup_namespace *cgroup_ns;
+};
+typedef struct {
+	u64 val;
+} kernel_cap_t;
+struct group_info {
+	int ngroups;
+	kgid_t gid[];
+};
 struct cred {
+	kuid_t uid;
+	kgid_t gid;
+	kuid_t suid;
+	kgid_t sgid;
 	kuid_t euid;
+	kgid_t egid;
 	kuid_t fsuid;
 	kgid_t fsgid;
+	kernel_cap_t cap_effective;
+	struct user_namespace *user_ns;
+	struct group_info *group_info;
 };
 struct upid {
 	int nr;
+	struct pid_namespace *ns;
 };
 struct pid {
 	unsigned int level;
@@ -251,6 +300,11 @@ struct vsock_sock {
 };
 struct kernfs_node {
 	u64 id;
+	const char *name;
+	struct kernfs_node *__parent; /* Linux 6.15; before it was called parent */
+};
+struct kernfs_node___before_6_15 {
+	struct kernfs_node *parent;
 };
 struct cgroup {
 	struct kernfs_node *kn;
@@ -311,6 +365,7 @@ struct task_struct {
 	sigset_t blocked;
 	struct pid *thread_pid;
 	struct css_set *cgroups;
+	struct nsproxy *nsproxy;
 	u64 start_boottime;
 };
 /* io_uring/ (Linux 6.16) */
