@@ -9,6 +9,7 @@ import (
 
 	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/event/facts"
 	"github.com/iotape/iotape/internal/jsonout"
 	"github.com/iotape/iotape/trace"
 )
@@ -35,6 +36,9 @@ type Process struct {
 
 	// Programs are those that it executed, in order. A process that executes none runs its parent's.
 	Programs []Program `json:"programs,omitempty"`
+
+	// Facts are where it runs and with what, as last recorded; nil if that is not known.
+	Facts *facts.Summary `json:"facts,omitempty"`
 
 	Threads int   `json:"threads"`  // in all
 	StartNS int64 `json:"start_ns"` // since the start of the trace
@@ -110,6 +114,8 @@ func (c *collector) see(ev *event.Event) {
 	switch ev.Kind {
 	case event.Forked:
 		c.forked(p, ev)
+	case event.Described:
+		c.described(p, ev)
 	case event.Started:
 		if len(ev.Paths) > 0 {
 			p.Dir = ev.Paths[0].Abs
@@ -128,7 +134,8 @@ func (c *collector) process(ev *event.Event) *living {
 	p := c.alive[k]
 	if p == nil {
 		p = c.add(nil, k, ev)
-		p.PPID, p.Before = ev.PPID, ev.Kind == event.Started || ev.Kind == event.Inherited
+		p.PPID = ev.PPID
+		p.Before = ev.Kind == event.Started || ev.Kind == event.Inherited || ev.Kind == event.Described
 		p.UID, p.GID, p.Comm, p.NS = ev.UID, ev.GID, ev.Comm, ev.NSPID
 	}
 	if p.PPID == 0 {
@@ -164,9 +171,21 @@ func (c *collector) forked(p *living, ev *event.Event) {
 		return
 	}
 	child := c.add(p, k, ev)
-	child.PPID, child.UID, child.GID, child.Comm = p.PID, p.UID, p.GID, p.Comm
+	child.PPID, child.UID, child.GID, child.Comm, child.Facts = p.PID, p.UID, p.GID, p.Comm, p.Facts
 	child.threads[ev.Child] = true
 	child.Threads = 1
+}
+
+// described notes where a process runs. One that ran before the recording has a program by that.
+func (c *collector) described(p *living, ev *event.Event) {
+	said := facts.Of(ev)
+	p.Facts = said.Summary()
+	if env, known := facts.Env(ev); known {
+		p.Facts.WithEnv(env, false)
+	}
+	if args := facts.Args(ev); len(args) > 0 && len(p.Programs) == 0 {
+		p.Programs = append(p.Programs, Program{Path: said.Exe, Args: args})
+	}
 }
 
 func (c *collector) exited(p *living, ev *event.Event) {

@@ -7,21 +7,27 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/event/facts"
 )
 
 // maxCommand is how much of a command line Text shows, in bytes.
 const maxCommand = 120
 
-// Text writes the tree for people, a line for each process; all shows whole command lines.
+// Text writes the tree for people, a line for each process; all shows whole command lines, and where the processes
+// run.
 func (t *Tree) Text(w io.Writer, all bool) error {
 	var b strings.Builder
 	table := report.Table{Head: []string{"pid", "user", "calls", "errors", "read", "written", "syncs", "in calls",
 		"start", "lived", "ended", "command"}, Right: 10}
+	if all {
+		table.Head = slices.Insert(table.Head, 11, "container or unit", "variables")
+	}
 	var add func(p *Process, first, rest string)
 	add = func(p *Process, first, rest string) {
 		count := func(n uint64) string { return orDash(n, report.Count) }
@@ -29,9 +35,13 @@ func (t *Tree) Text(w io.Writer, all bool) error {
 		if p.Running {
 			lived += "+"
 		}
-		table.Add(strconv.FormatUint(uint64(p.PID), 10), strconv.FormatUint(uint64(p.UID), 10), count(p.Calls),
+		cells := []string{strconv.FormatUint(uint64(p.PID), 10), strconv.FormatUint(uint64(p.UID), 10), count(p.Calls),
 			count(p.Errors), orDash(p.ReadBytes, report.Bytes), orDash(p.WrittenBytes, report.Bytes), count(p.Syncs),
-			report.Duration(p.TotalNS), report.Duration(p.StartNS), lived, p.end(), first+p.command(all))
+			report.Duration(p.TotalNS), report.Duration(p.StartNS), lived, p.end(), first + p.command(all)}
+		if all {
+			cells = slices.Insert(cells, 11, p.place(), p.variables())
+		}
+		table.Add(cells...)
 		for i, child := range p.Children {
 			if i == len(p.Children)-1 {
 				add(child, rest+"└─ ", rest+"   ")
@@ -56,6 +66,23 @@ func orDash(n uint64, f func(uint64) string) string {
 		return "–"
 	}
 	return f(n)
+}
+
+// place says where a process runs.
+func (p *Process) place() string {
+	if p.Facts == nil {
+		return "?"
+	}
+	place := cmp.Or(facts.ShortContainer(p.Facts.Container), p.Facts.Unit, p.Facts.Cgroup)
+	return report.Printable(cmp.Or(strings.Trim(place, "/"), "–"))
+}
+
+// variables is how many variables the environment of a process has.
+func (p *Process) variables() string {
+	if p.Facts == nil || p.Facts.Variables == nil {
+		return "?"
+	}
+	return strconv.Itoa(*p.Facts.Variables)
 }
 
 // end says how a process ended.

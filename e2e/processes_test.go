@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/event/facts"
+	"github.com/iotape/iotape/internal/testenv"
+)
+
+// containerID is that of no container.
+var containerID = strings.Repeat("0123456789abcdef", 4)
+
+// containerCgroup makes a control group that is named as one of Docker's.
+func containerCgroup(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(testenv.Cgroup(t), "docker-"+containerID+".scope")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Remove(dir) })
+	return dir
+}
+
+// described returns what a tape says of processes: the text of each, without the inode numbers of namespaces that are
+// not this test's, and the environment.
+func (e *env) described(t *testing.T, tape string) (list []string) {
+	t.Helper()
+	e.events(t, tape, func(ev *event.Event) {
+		if ev.Kind != event.Described {
+			return
+		}
+		env, _ := facts.Env(ev)
+		slices.Sort(env)
+		text := strings.ReplaceAll(string(facts.Of(ev).Append(nil)), "\x00", "\n")
+		list = append(list, text+strings.Join(env, " "))
+	})
+	return list
+}
+
+// TestProcessFacts: every back end says the same of where processes run and with what, and keeps values of the
+// environment only if it is told to.
+func TestProcessFacts(t *testing.T) {
+	testenv.NeedRoot(t)
+	group := containerCgroup(t)
+	e := runEnv(t)
+	const value = "not-for-others"
+	// The value stands in no argument.
+	const program = `echo $$ > "$0/cgroup.procs"; cd /usr; export PAPER=not-for""-others; umask 0
+exec env -u LANG sh -c '(cd lib; exec true); exec cat /dev/null'`
+	want := map[string][]string{}
+	forBackends(t, func(t *testing.T, backend string) {
+		for _, mode := range []string{"names", "all", "none"} {
+			name := backend + "-" + mode
+			e.run(t, e.iotape, "record", "-o", name+".tape", "--keep-stream", "--backend", backend, "--env", mode, "--",
+				"sh", "-c", program, group)
+			got := e.described(t, name+".tape")
+			if len(got) != 5 { // sh, env, sh, true, cat
+				t.Fatalf("%s: %d processes are described, want 5: %q", mode, len(got), got)
+			}
+			if want[mode] == nil {
+				want[mode] = got
+			} else if !slices.Equal(got, want[mode]) {
+				t.Errorf("%s: the processes are\n%s\nwant as the other back ends have it\n%s", mode,
+					strings.Join(got, "\n\n"), strings.Join(want[mode], "\n\n"))
+			}
+			last := got[len(got)-1]
+			if !strings.Contains(last, "/docker-"+containerID+".scope\n") || !strings.Contains(last, "cwd=/usr\n") ||
+				!strings.Contains(last, "ns:mnt=") || !strings.Contains(last, "caps=") {
+				t.Errorf("%s: the last process is described by\n%s", mode, last)
+			}
+			if has := strings.Contains(last, "PAPER"); has != (mode != "none") {
+				t.Errorf("%s: the name of the variable is there: %v", mode, has)
+			}
+			stream, err := os.ReadFile(filepath.Join(e.dir, name+".stream"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if has := bytes.Contains(stream, []byte(value)); has != (mode == "all") {
+				t.Errorf("%s: the value of the variable is in the stream: %v", mode, has)
+			}
+		}
+	})
+}
+
+// TestPSFacts: ps says where a process runs, of one that ran before the recording, too.
+func TestPSFacts(t *testing.T) {
+	testenv.NeedRoot(t)
+	group := containerCgroup(t)
+	e := runEnv(t)
+	cmd := exec.Command("sh", "-c", `echo $$ > "$0/cgroup.procs"; echo; read x; exec true`, group)
+	cmd.Env = append(os.Environ(), "PAPER=not-for-others")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+	if _, err := out.Read(make([]byte, 1)); err != nil { // it is in the control group
+		t.Fatal(err)
+	}
+	end, _ := e.attach(t, "-o", "p.tape", "--cgroup", group, "--until", "op = execve")
+	if err := in.Close(); err != nil {
+		t.Fatal(err)
+	}
+	end()
+	text, _ := e.run(t, e.iotape, "ps", "--long", "p.tape")
+	if !strings.Contains(text, containerID[:12]) || !strings.Contains(text, "true (program 2)") {
+		t.Errorf("ps --long prints\n%swant the container, and that it is the second program", text)
+	}
+	text, _ = e.run(t, e.iotape, "ps", "--json", "p.tape")
+	var v struct {
+		Processes []struct {
+			Programs []struct{ Path string }
+			Facts    facts.Summary
+		}
+	}
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		t.Fatal(err)
+	}
+	if len(v.Processes) != 1 || len(v.Processes[0].Programs) != 2 ||
+		v.Processes[0].Facts.Container != containerID ||
+		!slices.Contains(v.Processes[0].Facts.Env, "PAPER") || len(v.Processes[0].Facts.Namespaces) == 0 {
+		t.Errorf("ps --json prints\n%s", text)
+	}
+}
+
+// attach starts a recording of what runs already, and returns when it has begun, with what it says then.
+func (e *env) attach(t *testing.T, args ...string) (end func(), said string) {
+	t.Helper()
+	cmd := exec.Command(e.iotape, append([]string{"record"}, args...)...)
+	cmd.Dir, cmd.Env = e.dir, e.environ()
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	lines := bufio.NewScanner(stderr)
+	for lines.Scan() {
+		said += lines.Text() + "\n"
+		if strings.HasPrefix(lines.Text(), "iotape: recording") {
+			return func() {
+				t.Helper()
+				for lines.Scan() {
+					said += lines.Text() + "\n"
+				}
+				if err := cmd.Wait(); err != nil {
+					t.Fatalf("the recording ended with %v\n%s", err, said)
+				}
+			}, said
+		}
+	}
+	t.Fatalf("the recording did not begin: %v\n%s", cmd.Wait(), said)
+	return nil, ""
+}
