@@ -83,8 +83,6 @@ func (c *checker) comparison(n *comparison) (ref, error) {
 	}
 	f := &fields[id]
 	switch {
-	case f.typ == typeAbsent:
-		return 0, c.fail(n.pos, n.end, "", "%s", f.about)
 	case f.typ == typeBool && n.rel != relHolds:
 		return 0, c.fail(n.pos, n.end, "write "+f.name+" or not "+f.name,
 			"%s is true or false and stands alone", f.name)

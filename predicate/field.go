@@ -58,6 +58,8 @@ const (
 	fieldCompat
 	fieldCgroup
 	fieldContainer
+	fieldPod
+	fieldUnit
 	numFields
 )
 
@@ -81,7 +83,6 @@ const (
 	typeText
 	typeAddress
 	typeBool
-	typeAbsent // not in tapes
 )
 
 // field is a row of the language's table.
@@ -135,7 +136,7 @@ var fields = [numFields]field{
 	fieldFileType:    {name: "type", typ: typeFile, several: true, hi: 15, cost: 3, about: "type of the files: file, dir, link, char, block, pipe, socket or anon"},
 	fieldFlags:       {name: "flags", typ: typeFlags, several: true, cost: 5, about: "open flags: of the files, and those that open was given"},
 	fieldComm:        {name: "comm", aliases: []string{"process"}, typ: typeText, cost: 3, about: "the kernel's name of the thread, at most 15 bytes"},
-	fieldExe:         {name: "exe", aliases: []string{"executable"}, typ: typeText, cost: 20, about: "program that the process runs, as it was given to execve; known from its first execve in the tape on"},
+	fieldExe:         {name: "exe", aliases: []string{"executable"}, typ: typeText, cost: 20, about: "program that the process runs, as it was given to execve; of one that ran before the recording, its file"},
 	fieldPath:        {name: "path", aliases: []string{"file"}, typ: typeText, several: true, cost: 8, about: "names of the files and of path arguments, absolute"},
 	fieldName:        {name: "name", typ: typeText, several: true, cost: 10, about: "last part of these"},
 	fieldExt:         {name: "ext", aliases: []string{"extension"}, typ: typeText, several: true, cost: 10, about: "what stands behind the last dot of that"},
@@ -150,8 +151,10 @@ var fields = [numFields]field{
 	fieldInterrupted: {name: "interrupted", typ: typeBool, cost: 1, about: "its return was not seen"},
 	fieldIncomplete:  {name: "incomplete", typ: typeBool, cost: 1, about: "some of its bytes could not be recorded"},
 	fieldCompat:      {name: "compat", typ: typeBool, cost: 1, about: "made by a 32-bit program"},
-	fieldCgroup:      {name: "cgroup", typ: typeAbsent, about: "tapes do not have the control group of a process; iotape record --cgroup records one"},
-	fieldContainer:   {name: "container", typ: typeAbsent, about: "tapes do not have the container of a process; iotape record --cgroup records one"},
+	fieldCgroup:      {name: "cgroup", typ: typeText, cost: 20, about: "path of the process's control group (version 2), below the hierarchy's root"},
+	fieldContainer:   {name: "container", typ: typeText, several: true, cost: 20, about: "container of the process, by its ID or the first 12 digits of that; LXC's and systemd-nspawn's by their names"},
+	fieldPod:         {name: "pod", typ: typeText, cost: 20, about: "UID of the process's Kubernetes pod"},
+	fieldUnit:        {name: "unit", aliases: []string{"service"}, typ: typeText, several: true, cost: 20, about: "systemd unit of the process, with or without its ending: ssh.service, ssh"},
 }
 
 // fieldNames holds the numbers of fields by all their names.
@@ -185,7 +188,7 @@ var knownNames = func() []string {
 type Field struct {
 	Name    string
 	Aliases []string
-	About   string // what it is; for a field that tapes do not have, that
+	About   string // what it is
 }
 
 // Fields returns all fields of the language, in the order of its documentation.

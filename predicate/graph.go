@@ -60,7 +60,7 @@ type step struct {
 }
 
 // follows says what of earlier events a filter needs.
-type follows struct{ kin, programs, sockets bool }
+type follows struct{ kin, programs, sockets, facts bool }
 
 // Compile checks an expression and makes a graph of it. The error, if any, is an *Error.
 func Compile(x *Expr, o *Options) (*Graph, error) {
@@ -82,6 +82,8 @@ func Compile(x *Expr, o *Options) (*Graph, error) {
 			g.follows.kin = true
 		case t.field.id == fieldExe:
 			g.follows.programs = true
+		case t.field.id >= fieldCgroup && t.field.id <= fieldUnit:
+			g.follows.facts = true
 		case t.field.id >= fieldAddr && t.field.id <= fieldPeerPort:
 			g.follows.sockets = true
 		}
@@ -124,7 +126,7 @@ func (g *Graph) Always() bool { return g.root == always }
 
 // Follows reports whether a Matcher has to see all events of a trace, in their order,
 // and not only those that are asked for: whether the filter has "descendant of", exe,
-// addr or port.
+// cgroup, container, pod, unit, addr or port.
 func (g *Graph) Follows() bool { return g.follows != follows{} }
 
 // Simplified returns the filter as it is evaluated, in one line.

@@ -61,8 +61,8 @@ func (m *Matcher) See(ev *event.Event) {
 	}
 }
 
-// Unknown returns how many processes there were whose program was not known when the
-// filter asked for it: they had run it before the trace began.
+// Unknown returns how many processes there were whose program, control group or what follows from that was not known
+// when the filter asked for it.
 func (m *Matcher) Unknown() int { return len(m.past.unknown) }
 
 func (m *Matcher) holds(s *step, ev *event.Event) bool {
@@ -272,6 +272,8 @@ func (m *Matcher) text(s *step, ev *event.Event) bool {
 	case fieldExe:
 		exe := m.past.program(ev)
 		return exe != "" && m.fits(s, exe)
+	case fieldCgroup, fieldContainer, fieldPod, fieldUnit:
+		return m.place(s, ev)
 	}
 	for i := range ev.Files {
 		if f := &ev.Files[i]; m.named(s, f.Path) || m.named(s, f.Real) {
@@ -281,6 +283,20 @@ func (m *Matcher) text(s *step, ev *event.Event) bool {
 	for i := range ev.Paths {
 		p := &ev.Paths[i]
 		if m.named(s, cmp.Or(p.Abs, p.Raw)) || m.named(s, p.Real) {
+			return true
+		}
+	}
+	return false
+}
+
+// place reports whether one of the names of where the process of an event runs fits.
+func (m *Matcher) place(s *step, ev *event.Event) bool {
+	p := m.past.placeOf(ev)
+	if p == nil {
+		return false
+	}
+	for _, name := range p.names[s.field-fieldCgroup] {
+		if m.fits(s, name) {
 			return true
 		}
 	}

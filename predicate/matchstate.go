@@ -6,9 +6,12 @@ import (
 	"bytes"
 	"encoding/binary"
 	"net/netip"
+	"path"
+	"slices"
 	"strings"
 
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/event/facts"
 	"github.com/iotape/iotape/event/socket"
 )
 
@@ -19,12 +22,19 @@ type matchState struct {
 	kin      map[process]uint64 // bits of the roots that a process descends from
 	programs map[process]string
 	unknown  map[process]bool // asked for, and not known
+	facts    facts.Tracker
+	places   map[string]*place // by control group
 	sockets  map[socketID]*[2]socketAddress
 	paths    map[string]string // of local sockets, by the bytes after the family
 	names    map[string][2]socketAddress
 }
 
 type process struct{ host, pid uint32 }
+
+// place is where a process runs: the names that the fields from fieldCgroup to fieldUnit have.
+type place struct {
+	names [fieldUnit - fieldCgroup + 1][]string
+}
 
 type socketID struct {
 	host uint32
@@ -54,8 +64,12 @@ func (p *matchState) init(g *Graph) {
 		p.kin = map[process]uint64{}
 	}
 	if g.follows.programs {
-		p.programs, p.unknown = map[process]string{}, map[process]bool{}
+		p.programs = map[process]string{}
 	}
+	if g.follows.facts {
+		p.places = map[string]*place{}
+	}
+	p.unknown = map[process]bool{}
 	if g.follows.sockets {
 		p.sockets, p.paths = map[socketID]*[2]socketAddress{}, map[string]string{}
 		p.names = map[string][2]socketAddress{}
@@ -65,6 +79,9 @@ func (p *matchState) init(g *Graph) {
 func (p *matchState) see(ev *event.Event) {
 	if p.kin != nil || p.programs != nil {
 		p.processes(ev)
+	}
+	if p.places != nil {
+		p.facts.See(ev)
 	}
 	if p.sockets != nil && ev.Kind == event.Call {
 		p.ends(ev)
@@ -94,7 +111,51 @@ func (p *matchState) processes(ev *event.Event) {
 			name = ev.Paths[0].Raw
 		}
 		p.programs[process{ev.Host, ev.PID}] = name
+	case ev.Kind == event.Described && p.programs != nil:
+		key := process{ev.Host, ev.PID}
+		if p.programs[key] == "" {
+			p.programs[key] = facts.Of(ev).Exe
+		}
 	}
+}
+
+// placeOf returns where the process of an event runs, nil if that is not known.
+func (p *matchState) placeOf(ev *event.Event) *place {
+	d := p.facts.Of(ev.Host, ev.PID)
+	if d == nil || d.Cgroup == "" {
+		if ev.PID != 0 {
+			p.unknown[process{ev.Host, ev.PID}] = true
+		}
+		return nil
+	}
+	at := p.places[d.Cgroup]
+	if at == nil {
+		at = placeIn(d.Cgroup)
+		if len(p.places) >= maxPaths {
+			clear(p.places)
+		}
+		p.places[d.Cgroup] = at
+	}
+	return at
+}
+
+func placeIn(cgroup string) *place {
+	at := &place{}
+	put := func(f fieldID, name string) {
+		if list := &at.names[f-fieldCgroup]; name != "" && !slices.Contains(*list, name) {
+			*list = append(*list, name)
+		}
+	}
+	put(fieldCgroup, cgroup)
+	id := facts.Container(cgroup)
+	put(fieldContainer, id)
+	put(fieldContainer, facts.ShortContainer(id))
+	put(fieldPod, facts.Pod(cgroup))
+	for _, unit := range facts.Units(cgroup) {
+		put(fieldUnit, unit)
+		put(fieldUnit, strings.TrimSuffix(unit, path.Ext(unit)))
+	}
+	return at
 }
 
 // own returns the bit of a process that is a root.

@@ -108,7 +108,7 @@ var rules = []rule{
 	},
 	{
 		of:   []string{"predicate"},
-		only: []string{"event", "event/socket", "predicate/...", "internal/spell"},
+		only: []string{"event", "event/facts", "event/socket", "predicate/...", "internal/spell"},
 		why:  "a language over events",
 	},
 	{

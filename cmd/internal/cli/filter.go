@@ -76,11 +76,11 @@ func Filtered(c *Console, t *trace.Tape, g *predicate.Graph) iter.Seq2[*event.Ev
 	return slice.Events(t, g, c.UnknownPrograms)
 }
 
-// UnknownPrograms says for how many processes a filter with exe had no answer.
+// UnknownPrograms says for how many processes a filter with exe, cgroup, container, pod or unit had no answer.
 func (c *Console) UnknownPrograms(m *predicate.Matcher) {
 	if n := m.Unknown(); n > 0 {
-		c.Say("filter: the tape does not name the program of a process before its first execve: until then, exe does "+
-			"not match %d of them", n)
+		c.Say("filter: the tape does not say what %d processes run and where: until they execute a program, exe, cgroup, "+
+			"container, pod and unit do not match them", n)
 	}
 }
 
