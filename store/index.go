@@ -21,7 +21,7 @@ import (
 
 // IndexVersion is the version of the derived tables. An index of another version
 // is made anew.
-const IndexVersion = 7
+const IndexVersion = 8
 
 // tableNames are the tables, each NAME.parquet.
 var tableNames = []string{"events", "processes", "files", "opens", "content"}

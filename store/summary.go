@@ -3,9 +3,11 @@
 package store
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/event/facts"
 	"github.com/iotape/iotape/trace"
 )
 
@@ -70,6 +72,7 @@ type process struct {
 	status           int64 // wait status
 	startWall, start int64
 	endWall, end     int64
+	facts            *facts.Described // nil: not known
 	totals
 }
 
@@ -103,6 +106,7 @@ type summary struct {
 	files     []*file
 	byID      map[fileKey]*file
 	byPath    map[pathKey]*file
+	described facts.Tracker
 	buf       []byte
 }
 
@@ -112,6 +116,10 @@ func newSummary(t *trace.Tape) *summary {
 }
 
 func (s *summary) add(r *row) {
+	s.described.See(r.Event)
+	if p := s.running[uint64(r.Host)<<32|uint64(r.PID)]; p != nil && r.Kind == event.Described {
+		p.facts = s.described.Of(r.Host, r.PID)
+	}
 	if r.Kind == event.Call || r.Kind == event.Exited {
 		s.addProcess(r)
 	}
@@ -155,6 +163,10 @@ func (s *summary) addProcess(r *row) {
 		p = &process{
 			host: r.host, pid: r.PID, ppid: r.PPID, uid: r.UID, gid: r.GID, comm: r.Comm,
 			threads: make(map[uint32]bool), start: r.Enter, startWall: r.wall,
+			facts: s.described.Of(r.Host, r.PID),
+		}
+		if p.facts != nil {
+			p.exe, p.argv = p.facts.Exe, arguments(p.facts.Args)
 		}
 		s.running[key] = p
 		s.processes = append(s.processes, p)
@@ -198,10 +210,15 @@ func (s *summary) exec(p *process, r *row) {
 			if s.buf, _, err = s.tape.ContentZero(b, s.buf[:0]); err != nil {
 				continue
 			}
-			p.argv = strings.ReplaceAll(strings.TrimRight(string(s.buf), "\x00"), "\x00", " ")
+			p.argv = arguments(s.buf)
 			return
 		}
 	}
+}
+
+// arguments joins strings that each have a NUL behind them.
+func arguments(b []byte) string {
+	return strings.ReplaceAll(strings.TrimRight(string(b), "\x00"), "\x00", " ")
 }
 
 // fileOf returns the file that a row is about.
@@ -283,9 +300,43 @@ func processColumns(hosts []string) []column[process] {
 		numberColumn("start_ns", func(p *process) int64 { return p.start }),
 		numberColumn("end_ns", func(p *process) int64 { return p.end }),
 		numberColumn("duration_ns", func(p *process) int64 { return p.end - p.start }),
+		factColumn("cwd", func(f *facts.Described) string { return f.Cwd }),
+		factColumn("cgroup", func(f *facts.Described) string { return f.Cgroup }),
+		factColumn("unit", func(f *facts.Described) string { return facts.Unit(f.Cgroup) }),
+		factColumn("container", func(f *facts.Described) string { return facts.Container(f.Cgroup) }),
+		factColumn("pod", func(f *facts.Described) string { return facts.Pod(f.Cgroup) }),
+		factColumn("env", func(f *facts.Described) string { return strings.Join(facts.Strings(f.Env), "\n") }),
+		maybeColumn("caps", func(p *process) (uint64, bool) {
+			if p.facts == nil || p.facts.Caps == nil {
+				return 0, false
+			}
+			return *p.facts.Caps, true
+		}),
+		namespaceColumn("mnt"), namespaceColumn("net"), namespaceColumn("pid"), namespaceColumn("user"),
 		maybeColumn("exit_status", status(func(s int64) (int32, bool) { return int32(s >> 8 & 0xff), s&0x7f == 0 })),
 		maybeColumn("signal", status(func(s int64) (int32, bool) { return int32(s & 0x7f), s&0x7f != 0 })),
 	}, totalColumns(func(p *process) *totals { return &p.totals })...)
+}
+
+// factColumn is what is known of where a process runs, as last recorded.
+func factColumn(name string, f func(*facts.Described) string) column[process] {
+	return textColumn(name, func(p *process) string {
+		if p.facts == nil {
+			return ""
+		}
+		return f(p.facts)
+	})
+}
+
+// namespaceColumn is the inode number of a namespace.
+func namespaceColumn(name string) column[process] {
+	i := slices.Index(facts.Namespaces[:], name)
+	return maybeColumn("ns_"+name, func(p *process) (uint64, bool) {
+		if p.facts == nil || p.facts.Namespaces[i] == 0 {
+			return 0, false
+		}
+		return p.facts.Namespaces[i], true
+	})
 }
 
 // fileColumns is the table files.
