@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/event/facts"
 	"github.com/iotape/iotape/trace"
 )
 
@@ -103,6 +104,11 @@ func TestSink(t *testing.T) {
 		}, "SEC|###.|"},
 		{"arguments", [][]trace.Record{{{Type: trace.RecEnter, PID: 1, TID: 1, Enter: 1,
 			Pieces: []trace.Piece{{Arg: 1, Len: 9, Data: []byte("a\x00SECRET\x00")}}}}}, "a\x00******\x00|"},
+		{"environment", [][]trace.Record{{{Type: trace.RecProcess, PID: 1, TID: 1, Exit: 1, Pieces: []trace.Piece{
+			{Arg: facts.PartFacts, Len: 6, Data: []byte("exe=/x")},
+			{Arg: facts.PartEnv, Len: 11, Data: []byte("A=SECRET\x00B\x00")},
+			{Arg: facts.PartArgs, Len: 7, Data: []byte("SECRET\x00")}}}}},
+			"exe=/xA=******\x00B\x00******\x00|"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			name := filepath.Join(t.TempDir(), "patterns")

@@ -27,6 +27,7 @@ const (
 	asText              // a string, up to a NUL, of the field that the call says
 	asXattrName
 	asXattrValue
+	asFacts // where a process runs
 )
 
 // meaningOf says how buffer b of an event is to be mapped. The field is that of asText.
@@ -35,6 +36,11 @@ func meaningOf(ev *event.Event, b *event.Buf) (meaning, Field) {
 	case event.Call:
 	case event.Signalled:
 		return asStructure, 0
+	case event.Described:
+		if b.Kind == event.KindStrings {
+			return asStrings, 0
+		}
+		return asFacts, 0
 	default:
 		return asText, Arg
 	}
@@ -151,10 +157,14 @@ func (x *rewriter) buffers(ev *event.Event) error {
 	for i := range ev.Bufs {
 		b := &ev.Bufs[i]
 		how, field := meaningOf(ev, b)
-		if how == asContent {
+		switch how {
+		case asContent:
 			if err := x.content(ev, b); err != nil {
 				return err
 			}
+			continue
+		case asFacts:
+			m.facts(b)
 			continue
 		}
 		data, err := x.load(b)

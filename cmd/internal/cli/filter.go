@@ -79,8 +79,8 @@ func Filtered(c *Console, t *trace.Tape, g *predicate.Graph) iter.Seq2[*event.Ev
 // UnknownPrograms says for how many processes a filter with exe, cgroup, container, pod or unit had no answer.
 func (c *Console) UnknownPrograms(m *predicate.Matcher) {
 	if n := m.Unknown(); n > 0 {
-		c.Say("filter: the tape does not say what %d processes run and where: until they execute a program, exe, cgroup, "+
-			"container, pod and unit do not match them", n)
+		c.Say("filter: the tape does not say what %d processes run and where: until they execute a program, exe, "+
+			"cgroup, container, pod and unit do not match them", n)
 	}
 }
 
