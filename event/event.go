@@ -52,6 +52,8 @@ type Event struct {
 	Count  int64  // bytes asked for, -1 if none
 	Child  uint32 // thread made by fork, vfork, clone (seen from this event's thread)
 	Flags  EventFlags
+
+	Stack *Stack // where in its program the thread made the call; nil if that was not recorded
 }
 
 // EventKind tells operations from what else a trace holds.

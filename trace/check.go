@@ -230,6 +230,9 @@ func (c *checker) content() error {
 }
 
 func (c *checker) events() error {
+	if _, err := c.t.Stacks(); err != nil {
+		c.damage(StacksName, -1, err)
+	}
 	f, m := c.t.events, c.t.manifest
 	c.frame(f)
 	var ta tally
@@ -259,6 +262,10 @@ func (c *checker) events() error {
 			continue
 		}
 		ta.add(&ev)
+		if stacks, err := c.t.Stacks(); err == nil && r.dec.stack > uint64(len(stacks)) && block >= 0 {
+			c.damage(f.kind.name, f.blocks[block].off,
+				fmt.Errorf("event %d has stack %d of %d: %w", ev.Seq, r.dec.stack, len(stacks), ErrCorrupt))
+		}
 		for i := range ev.Bufs {
 			b := &ev.Bufs[i]
 			c.r.Missing += b.Missing

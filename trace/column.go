@@ -59,6 +59,7 @@ const (
 	colNSTID
 	colDelayBefore
 	colDelayWithin
+	colStack // number in the file StacksName, 0: none
 	numEventColumns
 )
 
@@ -151,7 +152,7 @@ var columnTable = func() (t [numColumns]column) {
 	set(perEvent, 8, colKind)
 	set(perEvent, 16, colOp, colFlags)
 	set(perEvent, 32, colNR, colHost, colPID, colTID, colPPID, colPGID, colSID, colUID, colGID, colErrno, colChild,
-		colComm, colNSPID, colNSTID, colDelayBefore, colDelayWithin)
+		colComm, colNSPID, colNSTID, colDelayBefore, colDelayWithin, colStack)
 	set(perEvent, 32, colFiles, colPaths, colBufs)
 	set(perFile, 0, colFileArg, colFileFD, colFileOpen, colFileDev, colFileIno, colFileSize, colFilePos, colFileRdev)
 	set(perFile, 1, colFileKnown)

@@ -18,7 +18,9 @@ type blockDecoder struct {
 
 	perEvent [numEventColumns][maxBlockEvents]uint64
 	below    [numColumns][]uint64
-	constant [numEventColumns]bool // all maxBlockEvents values are equal
+	stacks   func(n uint64) *event.Stack // by its number; nil: there are none
+	stack    uint64                      // number of the last event's
+	constant [numEventColumns]bool       // all maxBlockEvents values are equal
 	inline   []byte
 	digests  []byte   // not yet handed out
 	sketches []byte   // likewise
@@ -287,6 +289,9 @@ func (d *blockDecoder) event(ev *event.Event) {
 	ev.Count = int64(c[colCount][i])
 	ev.Child = uint32(c[colChild][i])
 	ev.Flags = event.EventFlags(c[colFlags][i])
+	if d.stack, ev.Stack = c[colStack][i], nil; d.stack != 0 && d.stacks != nil {
+		ev.Stack = d.stacks(d.stack)
+	}
 
 	ev.Files = resize(ev.Files, int(c[colFiles][i]))
 	for k := range ev.Files {

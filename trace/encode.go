@@ -25,8 +25,9 @@ const digestBytes = len(event.Digest{})
 
 // blockEncoder collects the events of one block by column.
 type blockEncoder struct {
-	n        int // events
-	weight   int // bytes, roughly
+	n        int    // events
+	stack    uint32 // number of the stack of the next event
+	weight   int    // bytes, roughly
 	min, max int64
 
 	perEvent [numEventColumns][maxBlockEvents]uint64
@@ -47,7 +48,7 @@ type blockEncoder struct {
 func newBlockEncoder() *blockEncoder { return &blockEncoder{dict: make(map[string]uint32)} }
 
 func (e *blockEncoder) reset() {
-	e.n, e.weight, e.min, e.max = 0, 0, 0, 0
+	e.n, e.weight, e.min, e.max, e.stack = 0, 0, 0, 0, 0
 	for i := range e.below {
 		e.below[i] = e.below[i][:0]
 	}
@@ -135,6 +136,7 @@ func (e *blockEncoder) add(ev *event.Event) {
 	}
 	c[colOffset][i] = uint64(ev.Offset)
 	c[colCount][i] = uint64(ev.Count)
+	c[colStack][i] = uint64(e.stack)
 	c[colChild][i] = uint64(ev.Child)
 	c[colFlags][i] = uint64(ev.Flags)
 	c[colFiles][i] = uint64(len(ev.Files))

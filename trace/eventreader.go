@@ -31,7 +31,8 @@ func (t *Tape) NewEventReader() *EventReader {
 	if t.seal == "" {
 		hosts = -1
 	}
-	return &EventReader{file: t.events, want: t.manifest.Counts.Events, hosts: hosts, zstd: newDecoder(1)}
+	return &EventReader{file: t.events, want: t.manifest.Counts.Events, hosts: hosts, zstd: newDecoder(1),
+		dec: blockDecoder{stacks: t.stack}}
 }
 
 // Next decodes the next event into ev, reusing its slices. What ev points to is

@@ -25,6 +25,7 @@ const (
 	HeadName     = "stream-head" // the heads of the hosts' streams, for Salvage
 	IndexName    = "index.json"  // describes the derived files
 	StreamName   = "stream"      // in the directory of a recording that is not sealed: its stream
+	StacksName   = "stacks"      // the stacks of the events, if they were recorded
 
 	AnnotationsName = "annotations" // what package causal derived: dependencies, compute times
 	TimelineName    = "timeline"    // what package web/viewmodel derived: an index of the lanes of its threads

@@ -38,6 +38,8 @@ const (
 	RecLink  RecordType = 12 // a symbolic link that was known at the start: two pieces, its name and its target
 	// a signal was delivered; one piece, its siginfo_t (event.SiginfoBytes); Flags are the event.SignalAction
 	RecSignal RecordType = 13
+	// the stack of the thread's next call, which begins at Enter: Flags are the event.StackEnd; see StackRecord
+	RecStack RecordType = 14
 	// where the process runs and with what; pieces as package event/facts numbers them
 	RecProcess RecordType = 15
 )
@@ -258,7 +260,7 @@ func (r *Record) Decode(b []byte) error {
 			}
 			r.DelayBefore, r.DelayWithin, rest = le.Uint32(rest), le.Uint32(rest[4:]), rest[recDelayBytes:]
 		}
-	case RecData, RecEnter:
+	case RecData, RecEnter, RecStack:
 		r.Enter, npieces = le.Uint64(b[16:]), int(le.Uint16(b[24:]))
 	case RecProcess:
 		r.Exit, npieces = le.Uint64(b[16:]), int(le.Uint16(b[24:]))
@@ -292,7 +294,7 @@ func (r *Record) Decode(b []byte) error {
 var fixedBytes = map[RecordType]int{
 	RecCall: recCallBytes, RecData: recDataBytes, RecEnter: recDataBytes, RecTask: recTaskBytes, RecFork: recForkBytes,
 	RecExit: recExitBytes, RecWake: recWakeBytes, RecLoss: recLossBytes, RecFile: recPlainBytes, RecNote: recPlainBytes, RecStart: recPlainBytes,
-	RecLink: recPlainBytes, RecSignal: recPlainBytes, RecProcess: recDataBytes,
+	RecLink: recPlainBytes, RecSignal: recPlainBytes, RecStack: recDataBytes, RecProcess: recDataBytes,
 }
 
 func (r *Record) decodeObjects(b []byte, n int) ([]byte, error) {
@@ -364,7 +366,7 @@ func (r *Record) Append(b []byte) []byte {
 			b = le.AppendUint32(b, r.DelayBefore)
 			b = le.AppendUint32(b, r.DelayWithin)
 		}
-	case RecData, RecEnter:
+	case RecData, RecEnter, RecStack:
 		b = le.AppendUint64(b, r.Enter)
 		b = le.AppendUint16(b, uint16(len(r.Pieces)))
 		b = append(b, 0, 0, 0, 0, 0, 0)

@@ -43,11 +43,19 @@ type Head struct {
 	WallNS  int64 `json:"wall_ns"`
 	Shards  int   `json:"shards"`
 	Ops     int   `json:"ops"` // size of the recorder's operation table
+	// Stacks says of which calls the stacks were recorded; nil: of none.
+	Stacks *HeadStacks `json:"stacks,omitempty"`
 	// Window is set if the stream is only a part of a recording.
 	Window *Window `json:"window,omitempty"`
 	// ResolutionNS is what the times of events are rounded down to when they are sealed; 0
 	// is 1.
 	ResolutionNS int64 `json:"resolution_ns,omitempty"`
+}
+
+// HeadStacks says which calls have a stack.
+type HeadStacks struct {
+	Filter string `json:"filter,omitempty"` // that the calls match; "": all
+	Every  uint64 `json:"every,omitempty"`  // of these, one of so many; 0 is 1
 }
 
 // FilterChange says that another filter holds for what is called from a time on.

@@ -45,6 +45,7 @@ type Tape struct {
 	packs    packCache
 	decoder  *zstd.Decoder // safe for concurrent use
 	onClose  func() error
+	stacks   tapeStacks
 }
 
 // Open opens the tape in the directory at path. If path holds something else, the error

@@ -56,6 +56,7 @@ type TapeWriter struct {
 	tally   tally
 	totals  ContentTotals
 	files   map[string]FileSum
+	stacks  stackTable
 	open    int // files of Create that were not closed
 	err     error
 	closed  bool
@@ -127,6 +128,7 @@ func (w *TapeWriter) Write(ev *event.Event) error {
 	}
 	ev.Seq = w.tally.counts.Events
 	w.tally.add(ev)
+	w.block.encoder.stack = w.stacks.number(ev.Stack)
 	w.block.encoder.add(ev)
 	if w.block.encoder.full() {
 		w.err = w.flushEvents()
@@ -204,6 +206,10 @@ func (w *TapeWriter) Create(name string) (io.WriteCloser, error) {
 	if reservedName(name) {
 		return nil, fmt.Errorf("file name %q is taken in a tape", name)
 	}
+	return w.create(name)
+}
+
+func (w *TapeWriter) create(name string) (io.WriteCloser, error) {
 	f, err := os.OpenFile(filepath.Join(w.dir, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return nil, fmt.Errorf("create file of tape: %w", err)
@@ -215,7 +221,7 @@ func (w *TapeWriter) Create(name string) (io.WriteCloser, error) {
 // reservedName reports names that the tape itself uses.
 func reservedName(name string) bool {
 	switch name {
-	case ManifestName, EventsName, ContentName, IndexName, AnnotationsName, TimelineName:
+	case ManifestName, EventsName, ContentName, IndexName, AnnotationsName, TimelineName, StacksName:
 		return true
 	}
 	return filepath.Ext(name) == ".parquet" || filepath.Ext(name) == ".tmp"
@@ -269,7 +275,7 @@ func (w *TapeWriter) Close(m *Manifest) error {
 	if n := len(m.Hosts); int(w.tally.hosts) > n {
 		return fmt.Errorf("close tape: events of host %d, but %d hosts in the manifest", w.tally.hosts-1, n)
 	}
-	if err := errors.Join(w.flushEvents(), w.flushPack()); err != nil {
+	if err := errors.Join(w.flushEvents(), w.flushPack(), w.writeStacks()); err != nil {
 		return err
 	}
 	w.closed = true

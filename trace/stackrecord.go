@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package trace
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/iotape/iotape/event"
+)
+
+// A record of type RecStack has two pieces. That of argument 0 is the frames, 16 bytes each: u64 Offset,
+// u32 the number of the module from 1 (0: none), u32 flags. That of argument 1 is the modules: u16 bytes of the
+// build-id, u16 bytes of the path, both of them.
+const (
+	stackFrameBytes = 16
+	stackExact      = 1 << 0
+	stackFramesArg  = 0
+	stackModulesArg = 1
+	maxModuleText   = 1<<16 - 1
+)
+
+// StackRecord returns the record of the stack of a call that begins at enter. It has no names of
+// functions, which are looked up when the stream is sealed.
+func StackRecord(pid, tid uint32, enter uint64, s *event.Stack) Record {
+	le := binary.LittleEndian
+	var frames, modules []byte
+	type module struct{ path, id string }
+	numbers := map[module]uint32{}
+	for i := range s.Frames {
+		f := &s.Frames[i]
+		n, flags := uint32(0), uint32(0)
+		if f.Exact {
+			flags |= stackExact
+		}
+		if f.Module != "" {
+			m := module{f.Module[:min(len(f.Module), maxModuleText)], f.BuildID[:min(len(f.BuildID), maxModuleText)]}
+			if n = numbers[m]; n == 0 {
+				n = uint32(len(numbers) + 1)
+				numbers[m] = n
+				modules = le.AppendUint16(modules, uint16(len(m.id)))
+				modules = le.AppendUint16(modules, uint16(len(m.path)))
+				modules = append(append(modules, m.id...), m.path...)
+			}
+		}
+		frames = le.AppendUint64(frames, f.Offset)
+		frames = le.AppendUint32(frames, n)
+		frames = le.AppendUint32(frames, flags)
+	}
+	return Record{Type: RecStack, PID: pid, TID: tid, Flags: uint32(s.End), Enter: enter, Pieces: []Piece{
+		{Arg: stackFramesArg, Len: uint32(len(frames)), Data: frames},
+		{Arg: stackModulesArg, Len: uint32(len(modules)), Data: modules},
+	}}
+}
+
+// Stack returns the stack of a record of type RecStack.
+func (r *Record) Stack() (*event.Stack, error) {
+	var frames, modules []byte
+	for i := range r.Pieces {
+		switch p := &r.Pieces[i]; p.Arg {
+		case stackFramesArg:
+			frames = p.Data
+		case stackModulesArg:
+			modules = p.Data
+		}
+	}
+	le := binary.LittleEndian
+	type module struct{ path, id string }
+	var list []module
+	for len(modules) > 0 {
+		if len(modules) < 4 {
+			return nil, fmt.Errorf("stack whose modules end early: %w", ErrCorrupt)
+		}
+		id, path := int(le.Uint16(modules)), int(le.Uint16(modules[2:]))
+		if modules = modules[4:]; id+path > len(modules) {
+			return nil, fmt.Errorf("stack whose modules end early: %w", ErrCorrupt)
+		}
+		list = append(list, module{string(modules[id : id+path]), string(modules[:id])})
+		modules = modules[id+path:]
+	}
+	if len(frames)%stackFrameBytes != 0 || len(frames) > maxStackDepth*stackFrameBytes {
+		return nil, fmt.Errorf("stack of %d bytes: %w", len(frames), ErrCorrupt)
+	}
+	s := &event.Stack{End: event.ParseStackEnd(uint64(r.Flags))}
+	for ; len(frames) > 0; frames = frames[stackFrameBytes:] {
+		n := le.Uint32(frames[8:])
+		if n > uint32(len(list)) {
+			return nil, fmt.Errorf("frame of module %d of %d: %w", n, len(list), ErrCorrupt)
+		}
+		f := event.Frame{Offset: le.Uint64(frames), Exact: le.Uint32(frames[12:])&stackExact != 0}
+		if n > 0 {
+			f.Module, f.BuildID = list[n-1].path, list[n-1].id
+		}
+		s.Frames = append(s.Frames, f)
+	}
+	return s, nil
+}
