@@ -25,6 +25,7 @@ type assembler struct {
 	open      map[callKey]*item   // calls whose RecData records are still to come
 	queue     queue
 	positions positions
+	stacks    *stacks
 	order     uint64 // of arrival, to keep equal times stable
 	round     uint32
 	until     uint64 // clock of the present round
@@ -40,7 +41,7 @@ func newAssembler(slack uint64, store store, r *resolver) *assembler {
 	return &assembler{
 		store: store, next: r.resolve, link: r.model.Link, slack: slack,
 		threads: map[uint32]*thread{}, requests: map[callKey]request{}, open: map[callKey]*item{},
-		positions: newPositions(), losses: losses{},
+		positions: newPositions(), losses: losses{}, stacks: &r.stacks,
 	}
 }
 
@@ -180,6 +181,8 @@ func (a *assembler) complete(it *item) {
 		a.late++
 	}
 	a.sealed = max(a.sealed, it.key)
+	a.stacks.give(&it.ev)
+	a.stacks.settle(&it.ev)
 	slices.SortStableFunc(it.ev.Bufs, byArgument)
 }
 

@@ -35,6 +35,7 @@ func NewFollower(applied func(at uint64)) *Follower {
 	f := &Follower{applied: applied, facts: posix.NewFacts()}
 	f.resolver = newResolver(f)
 	f.assembler = newAssembler(followSlackNS, noContent{}, f.resolver)
+	f.assembler.stacks = nil
 	return f
 }
 

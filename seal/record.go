@@ -63,6 +63,8 @@ func (a *assembler) record(r *trace.Record) error {
 		a.lost(r.Exit, r.Count, r.Reason)
 	case trace.RecFile, trace.RecLink, trace.RecStart:
 		a.atStart(r)
+	case trace.RecStack:
+		return a.stacks.take(r)
 	case trace.RecSignal:
 		a.signal(r)
 	case trace.RecNote:
@@ -257,6 +259,7 @@ func (a *assembler) call(r *trace.Record) error {
 	if err := a.pieces(it, r.Pieces); err != nil {
 		return err
 	}
+	a.stacks.give(ev)
 	nameSockets(ev, r)
 	ordinary := event.Number(a.arch, ev.Op) >= 0
 	if ordinary {

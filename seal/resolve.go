@@ -16,7 +16,8 @@ type resolver struct {
 	model     *posix.Model
 	pages     pages
 	processes processes
-	step      int64 // ns that times are rounded down to; 0 and 1: they stay
+	stacks    stacks // of the events, which the assembler gives them
+	step      int64  // ns that times are rounded down to; 0 and 1: they stay
 }
 
 // sink is the last stage.
@@ -40,6 +41,7 @@ func (r *resolver) resolve(it *item) error {
 		closed = r.model.Apply(ev)
 		r.processes.see(r.model, ev)
 	}
+	r.stacks.pick(ev)
 	return r.sink.event(it, closed)
 }
 

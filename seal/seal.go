@@ -30,6 +30,7 @@ func Seal(ctx context.Context, in io.Reader, tw *trace.TapeWriter, o *Options) (
 	stats := newStats()
 	s := newStream(&tape{w: tw, stats: stats}, stats)
 	s.resolver.model.Ask(o.Files)
+	s.resolver.stacks.symbols.Here = o.Files != nil
 	if err := s.read(ctx, trace.NewFrameReader(in), o.Progress); err != nil {
 		return nil, err
 	}

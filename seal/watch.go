@@ -41,6 +41,7 @@ func Watch(ctx context.Context, in io.Reader, v *Viewer) (*Stats, error) {
 	stats := newStats()
 	s := newStream(&viewer{started: v.Started, seen: v.Seen, stats: stats}, stats)
 	s.resolver.model.Ask(v.Files)
+	s.resolver.stacks.symbols.Here = v.Files != nil
 	ctx, cancel := context.WithCancel(ctx)
 	w := &awaited{
 		idle: v.Idle, within: cmp.Or(v.Quiet, watchIdle), ctx: ctx, frames: make(chan readFrame),

@@ -29,6 +29,7 @@ type capturing struct {
 	maxEvents                              uint64
 	holdMax                                time.Duration
 	until, redact                          string
+	stacks                                 stackFlags
 }
 
 // add adds the flags; verb is what the command does. content and mmap are the defaults of --content and --mmap.
@@ -55,6 +56,7 @@ func (r *capturing) add(cmd *cobra.Command, verb, content, mmap string) {
 	f.StringVar(&r.env, "env", "names",
 		"`WHAT` to record of environments: names (of the variables), all (values, too, which are often secret) or none")
 	r.filter.Add(f)
+	r.stacks.add(f)
 	f.StringVar(&r.overflow, "on-overflow", "block",
 		"`WHAT` to do when the command is faster than the recorder: block the command, or drop events and count "+
 			"them; drop is the default with --all")
@@ -117,7 +119,10 @@ func (r *capturing) resolve(c *cli.Console, cmd *cobra.Command, args []string) e
 // resolveFilter puts the filter into the plan.
 func (r *capturing) resolveFilter(c *cli.Console, cmd *cobra.Command) (err error) {
 	p := &r.plan
-	if p.Filter, err = r.filter.Expr(); p.Filter == nil || err != nil {
+	if p.Filter, err = r.filter.Expr(); err != nil {
+		return err
+	}
+	if err = r.stacks.plan(c, p); err != nil || p.Filter == nil {
 		return err
 	}
 	g, err := cli.RecordFilter(c, p.Filter)

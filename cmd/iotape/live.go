@@ -35,6 +35,12 @@ func (l *livePrint) addText(cmd *cobra.Command, prefix string) {
 	f := cmd.Flags()
 	f.StringVar(&l.to, "print-to", "", "print to `FILE`, not to standard error")
 	f.BoolVar(&l.o.JSON, prefix+"json", false, "print one JSON object per line, as iotape print --json does")
+	short := "k"
+	if prefix != "" {
+		short = ""
+	}
+	f.BoolVarP(&l.o.Stacks, prefix+"stack-trace", short, false,
+		"print the stack of each call that has one; implies --stacks")
 	f.IntVar(&l.o.MaxBytes, "max-bytes", 32, "show the first `N` bytes of each buffer in lines, up to 64")
 	f.StringVar(&l.clock, "time", "elapsed",
 		"`WHICH` time to show at the start of each line: elapsed, wall, unix or none")
@@ -52,6 +58,11 @@ func (l *livePrint) record(ctx context.Context, c *cli.Console, r *capturing) er
 // watch puts the printing, and the limits that need the events, into the plan.
 func (l *livePrint) watch(c *cli.Console, r *capturing) (done func(error) error, err error) {
 	p := &r.plan
+	if l.o.Stacks && p.Capture.Stacks == nil {
+		if err := p.Stacks(nil, 1, 0); err != nil {
+			return nil, err
+		}
+	}
 	limits := tail.Limits{Events: r.maxEvents}
 	if limits.Until, err = r.untilExpr(c); err != nil {
 		return nil, err

@@ -57,6 +57,8 @@ and --csv writes a table. docs/print.md describes their fields. --filter selects
 	f.BoolVar(&p.o.CSV, "csv", false, "print a table of comma-separated values")
 	f.IntVar(&p.o.Text.MaxBytes, "max-bytes", 32, "show the first `N` bytes of each buffer; -1 means all")
 	f.BoolVarP(&p.o.Text.Verbose, "verbose", "v", false, "show all fields of structures and all entries of directories")
+	f.BoolVarP(&p.o.Text.Stacks, "stack-trace", "k", false,
+		"print the stack below each call that has one (iotape record --stacks)")
 	f.StringVar(&clock, "time", "elapsed",
 		"`WHICH` time to show at the start of each line: elapsed, wall, unix or none")
 	f.Uint64Var(&p.o.From, "from", 0, "the first event, by its `SEQ`uence number")

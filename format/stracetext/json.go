@@ -97,6 +97,9 @@ func (p *Printer) AppendJSON(dst []byte, e *event.Event) []byte {
 		}
 		dst = append(dst, ']')
 	}
+	if e.Stack != nil {
+		dst = jsonStack(dst, e.Stack)
+	}
 	if e.Kind != event.Call {
 		dst = p.jsonMark(dst, e)
 	}

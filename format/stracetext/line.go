@@ -48,7 +48,10 @@ func (p *Printer) Append(dst []byte, e *event.Event) []byte {
 		dst = p.appendSeconds(dst, e.Exit-e.Enter)
 		dst = append(dst, '>')
 	}
-	return append(dst, '\n')
+	if dst = append(dst, '\n'); p.o.Stacks && e.Stack != nil {
+		dst = p.appendStack(dst, e.Stack)
+	}
+	return dst
 }
 
 // appendArgs writes the arguments that the kernel looks at.

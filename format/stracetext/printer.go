@@ -33,7 +33,9 @@ type Options struct {
 	// Verbose shows all fields of structures and all entries of directories, not
 	// the most telling ones.
 	Verbose bool
-	Clock   Clock // "" is Elapsed
+	// Stacks writes the stack of a call below its line, a frame a line.
+	Stacks bool
+	Clock  Clock // "" is Elapsed
 	// Location is the time zone of Wall. Nil is local time.
 	Location *time.Location
 	// Nanoseconds writes times with nine decimals, not six.

@@ -41,7 +41,7 @@ func (p *printer) event(ev *event.Event) error {
 // see takes an event, and reports whether it fits. Times are counted from the first one.
 func (p *printer) see(ev *event.Event) (fits bool) {
 	if p.text == nil {
-		p.text = stracetext.New(&stracetext.Options{MaxBytes: p.o.MaxBytes,
+		p.text = stracetext.New(&stracetext.Options{MaxBytes: p.o.MaxBytes, Stacks: p.o.Stacks,
 			Clock: cmp.Or(p.o.Clock, stracetext.Elapsed), Style: p.o.Style,
 			Hosts: []trace.Host{{Head: *p.h}}, StartNS: ev.Enter})
 	}

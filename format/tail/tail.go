@@ -28,6 +28,7 @@ import (
 // Options for File and Serve.
 type Options struct {
 	JSON     bool              // one object per line
+	Stacks   bool              // below the lines of calls that have them
 	MaxBytes int               // shown of a buffer, 1 to 64
 	Clock    stracetext.Clock  // "" is Elapsed
 	Style    term.Style        // of the lines

@@ -98,6 +98,9 @@ type Options struct {
 	// Suspend, if set, stops the recorder in place of a SIGSTOP to itself, when it and the command are to stop
 	// together (the terminal's Ctrl-Z).
 	Suspend func()
+	// Stacks, if set, says of which calls the stacks are recorded, too. A back end that cannot returns an
+	// UnsupportedError.
+	Stacks *Stacks
 	// Wakeups records who woke whom.
 	Wakeups bool
 	Stdin   *os.File // nil is the recorder's own

@@ -51,6 +51,8 @@ type Plan struct {
 	Watch  Watch
 	Unkept bool // nothing is kept of the recording but what Watch makes of it
 
+	// StackFilter is which calls have a stack (Capture.Stacks); nil: all.
+	StackFilter *predicate.Expr
 	// Redact masks what looks secret before it is written, nil: nothing.
 	Redact *redact.Patterns
 
@@ -268,6 +270,7 @@ func (p *Plan) Head(b *Backend) *trace.Head {
 	if p.Filter != nil {
 		h.Filter = p.Filter.String()
 	}
+	h.Stacks = p.headStacks()
 	if p.Redact != nil {
 		h.Redact, h.Command = p.Redact.String(), p.Redact.Strings(h.Command)
 	}

@@ -18,6 +18,7 @@ func (m *mapper) event(ev *event.Event) {
 	ev.UID, ev.GID = m.id(UID, ev.UID), m.id(GID, ev.GID)
 	ev.Comm = m.string(Comm, ev.Comm)
 	ev.Enter, ev.Exit = m.boot(ev.Enter), m.boot(ev.Exit)
+	ev.Stack = m.stack(ev.Stack)
 	for i := range ev.Files {
 		f := &ev.Files[i]
 		f.Ino, f.UID, f.GID = m.number(Inode, f.Ino), m.id(UID, f.UID), m.id(GID, f.GID)

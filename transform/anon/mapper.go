@@ -28,6 +28,7 @@ type mapper struct {
 	wallShift, bootShift int64 // ns, what is added to times
 
 	names, paths map[string]string
+	stacks       map[*event.Stack]*event.Stack
 	texts        [numFields]map[string]string
 	numbers      [numFields]map[uint64]uint64
 

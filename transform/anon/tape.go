@@ -201,7 +201,8 @@ func (x *rewriter) run(a *trace.Anonymised) (*Result, error) {
 			if err := x.tree(name); err != nil {
 				return nil, err
 			}
-		case name != trace.EventsName && name != trace.ContentName && name != trace.HeadName:
+		case name != trace.EventsName && name != trace.ContentName && name != trace.HeadName &&
+			name != trace.StacksName:
 			res.LeftOut = append(res.LeftOut, name)
 		}
 	}

@@ -23,6 +23,8 @@ func (Backend) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWrit
 	switch {
 	case o.Running():
 		return nil, &capture.UnsupportedError{Backend: name, Feature: "a command to start"}
+	case o.Stacks != nil:
+		return nil, &capture.UnsupportedError{Backend: name, Feature: "calls without stacks (--stacks)"}
 	case o.Survive:
 		return nil, &capture.UnsupportedError{
 			Backend: name, Feature: "programs that may end with a killed recorder (--survive asks for others)",

@@ -70,10 +70,11 @@ func exemptOf(o *capture.Options, arch event.Arch) []Exempt {
 	if o.EveryCall {
 		through = nil
 	}
+	through = stopForStacks(o, through)
 	const most = 250 // that a filter can let through
 	for _, e := range refused(o.Prefilter, arch) {
 		if known := slices.ContainsFunc(through, func(x Exempt) bool { return x.NR == e.NR }); !known &&
-			len(through) < most {
+			len(through) < most && !(o.Stacks != nil && mapsMemory(event.ByNumber(arch, e.NR))) {
 			through = append(through, e)
 		}
 	}

@@ -41,7 +41,8 @@ type Recorder struct {
 	turns   turns
 	stores  stores
 	aio     map[aioKey]*aioRequest
-	live    int // threads
+	stacks  *stacks // nil: none are recorded
+	live    int     // threads
 }
 
 // thread is the state of a followed thread (Tracee.Data).
@@ -73,6 +74,7 @@ func newRecorder(o *capture.Options, arch event.Arch, sw *trace.StreamWriter) *R
 		scratch: make([]byte, 0, recordBytes), turns: turns{}, aio: map[aioKey]*aioRequest{},
 	}
 	r.stores = stores{r: r, files: map[fileID]*storedFile{}}
+	r.stacks = newStacks(o)
 	return r
 }
 
@@ -124,10 +126,12 @@ func (r *Recorder) enter(t *ptracer.Tracee, c *ptracer.Syscall) bool {
 	if r.live > 1 && takesTurns(spec.Op) {
 		r.turns.take(th, r.file(th))
 	}
+	stack := r.stackAtEntry(th)
 	// It begins when the thread goes on: the later that is told, the fewer calls seem to
 	// have overlapped.
 	th.call.enter = now()
 	r.began = th.call.enter
+	r.putStack(th, stack)
 	r.noteOffer(th)
 	r.enterRecord(th)
 	r.requestsEnter(th)
@@ -220,6 +224,7 @@ func (r *Recorder) leave(t *ptracer.Tracee, ret int64) {
 	c := &th.call
 	exit := t.Seen // it had returned by then, whatever was handled since
 	r.stores.after(th, exit, ret)
+	r.stackAtReturn(th, exit, ret)
 	r.ended = exit
 	r.out.noteSeen(exit)
 	if r.began >= exit {
@@ -362,6 +367,7 @@ func (r *Recorder) exec(t *ptracer.Tracee, _ int, replaced *ptracer.Tracee) {
 			r.live--
 		}
 	}
+	r.stacks.forget(t.PID)
 	if th, ok := t.Data.(*thread); ok {
 		r.closeThread(th) // its schedstat may be another number's
 	}
@@ -385,6 +391,7 @@ func (r *Recorder) exit(t *ptracer.Tracee, status unix.WaitStatus) {
 	r.stores.ended(t, th.tid, at)
 	if t.TID == t.PID {
 		r.abandon(th, func(*aioRequest) bool { return true })
+		r.stacks.forget(t.PID)
 	}
 	if th.tid != uint32(t.TID) {
 		r.renamed(th)
