@@ -128,6 +128,7 @@ func (a *archiving) run(ctx context.Context, c *cli.Console) error {
 
 func newArchiveList(c *cli.Console) *cobra.Command {
 	var asJSON bool
+	var clock cli.ClockFlags
 	cmd := &cobra.Command{
 		Use:   "list WHERE",
 		Short: "List the tapes of an archive",
@@ -141,10 +142,13 @@ iotape catalogue find.`,
 			if err != nil {
 				return err
 			}
-			return c.Print(func(w *bufio.Writer) error { return archiverun.List(cmd.Context(), w, store, asJSON) })
+			return c.Print(func(w *bufio.Writer) error {
+				return archiverun.List(cmd.Context(), w, store, asJSON, clock.Form())
+			})
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
+	clock.Add(cmd)
 	return cmd
 }
 

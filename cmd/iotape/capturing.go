@@ -21,6 +21,7 @@ import (
 // capturing is what iotape record and iotape trace capture, and how: their flags into one plan.
 type capturing struct {
 	plan                                   session.Plan
+	cmd                                    *cobra.Command
 	backend, content, overflow, mmap, user string
 	env                                    string
 	target                                 cli.TargetFlags
@@ -35,6 +36,7 @@ type capturing struct {
 // add adds the flags; verb is what the command does. content and mmap are the defaults of --content and --mmap.
 func (r *capturing) add(cmd *cobra.Command, verb, content, mmap string) {
 	f, p := cmd.Flags(), &r.plan
+	r.cmd = cmd
 	f.SetInterspersed(false) // flags after the command are the command's
 	r.target.Add(cmd, verb)
 	f.StringVarP(&r.user, "user", "u", "",

@@ -94,6 +94,7 @@ type finding struct {
 	rows      cli.Range
 	o         catalogue.Options
 	csv, json bool
+	clock     cli.ClockFlags
 }
 
 func (q *finding) add(cmd *cobra.Command) {
@@ -106,6 +107,7 @@ func (q *finding) add(cmd *cobra.Command) {
 	f.StringVar(&q.o.Sort, "sort", "start", "sort by this `COLUMN`")
 	f.BoolVar(&q.o.Reverse, "reverse", false, "reverse the order")
 	f.IntVar(&q.o.Limit, "limit", 0, "show the first `N` tapes; 0 means all")
+	q.clock.Add(cmd)
 	f.BoolVar(&q.csv, "csv", false, "print comma-separated values with a header")
 	f.BoolVar(&q.json, "json", false, "print one JSON object per line")
 	cmd.MarkFlagsMutuallyExclusive("json", "csv")
@@ -124,7 +126,7 @@ func (q *finding) show(ctx context.Context, c *cli.Console, filter *predicate.Ex
 	defer end()
 	return c.Print(func(w *bufio.Writer) error {
 		if people {
-			return catalogue.WriteTable(w, rows)
+			return catalogue.WriteTable(w, rows, q.clock.Form())
 		}
 		_, err := store.Render(w, rows, tableFormat(q.csv, q.json))
 		return err

@@ -26,7 +26,7 @@ type livePrint struct {
 	on    bool
 	to    string // a file; "": standard error
 	count bool   // sums at the end, and no lines
-	clock string
+	clock cli.ClockFlags
 	o     tail.Options
 }
 
@@ -42,8 +42,7 @@ func (l *livePrint) addText(cmd *cobra.Command, prefix string) {
 	f.BoolVarP(&l.o.Stacks, prefix+"stack-trace", short, false,
 		"print the stack of each call that has one; implies --stacks")
 	f.IntVar(&l.o.MaxBytes, "max-bytes", 32, "show the first `N` bytes of each buffer in lines, up to 64")
-	f.StringVar(&l.clock, "time", "elapsed",
-		"`WHICH` time to show at the start of each line: elapsed, wall, unix or none")
+	l.clock.AddLines(cmd)
 }
 
 // record carries out the plan, and prints meanwhile.
@@ -95,9 +94,8 @@ func (l *livePrint) open(c *cli.Console, r *capturing) (o *tail.Options, done fu
 	if l.o.MaxBytes < 1 || l.o.MaxBytes > 64 {
 		return nil, nil, cli.Usage(fmt.Errorf("--max-bytes %d: the value must be from 1 to 64", l.o.MaxBytes))
 	}
-	l.o.Clock = stracetext.Clock(l.clock)
-	if !l.o.Clock.Known() {
-		return nil, nil, cli.Usage(fmt.Errorf("--time %q: the value must be elapsed, wall, unix or none", l.clock))
+	if l.o.Clock, l.o.Location, err = l.clock.Lines(r.cmd); err != nil {
+		return nil, nil, err
 	}
 	out := c.Err
 	if l.to != "" {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/iotape/iotape/cmd/internal/cli"
 	"github.com/iotape/iotape/format/printtape"
-	"github.com/iotape/iotape/format/stracetext"
 	"github.com/iotape/iotape/trace"
 )
 
@@ -25,7 +24,7 @@ type printing struct {
 
 func newPrint(c *cli.Console) *cobra.Command {
 	var p printing
-	var clock string
+	var clock cli.ClockFlags
 	cmd := &cobra.Command{
 		Use:   "print TAPE",
 		Short: "Print the events of a tape, in the form of strace",
@@ -40,9 +39,9 @@ and --csv writes a table. docs/print.md describes their fields. --filter selects
 		Args:        cobra.ExactArgs(1),
 		Annotations: cli.Exits("0  printed", "1  printed, except damaged parts", "2  could not be printed"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			p.o.Text.Clock = stracetext.Clock(clock)
-			if !p.o.Text.Clock.Known() {
-				return cli.Usage(fmt.Errorf("--time %q: the value must be elapsed, wall, unix or none", clock))
+			var err error
+			if p.o.Text.Clock, p.o.Text.Location, err = clock.Lines(cmd); err != nil {
+				return err
 			}
 			t, err := cli.OpenTape(cmd.Context(), args[0])
 			if err != nil {
@@ -59,8 +58,7 @@ and --csv writes a table. docs/print.md describes their fields. --filter selects
 	f.BoolVarP(&p.o.Text.Verbose, "verbose", "v", false, "show all fields of structures and all entries of directories")
 	f.BoolVarP(&p.o.Text.Stacks, "stack-trace", "k", false,
 		"print the stack below each call that has one (iotape record --stacks)")
-	f.StringVar(&clock, "time", "elapsed",
-		"`WHICH` time to show at the start of each line: elapsed, wall, unix or none")
+	clock.AddLines(cmd)
 	f.Uint64Var(&p.o.From, "from", 0, "the first event, by its `SEQ`uence number")
 	f.Uint64Var(&p.o.To, "to", math.MaxUint64, "the last event, by its `SEQ`uence number")
 	f.Lookup("to").DefValue = ""

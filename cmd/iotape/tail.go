@@ -18,6 +18,7 @@ func newTail(c *cli.Console) *cobra.Command {
 	var o tail.Options
 	var noWait bool
 	var listen cli.ListenFlags
+	var clock cli.ClockFlags
 	var filter cli.FilterFlags
 	cmd := &cobra.Command{
 		Use:   "tail ADDRESS|STREAM|TAPE.partial",
@@ -43,6 +44,9 @@ arrive any more. A block arrives when it is full, or after 200 ms (flush:TIME in
 				return cli.Usage(fmt.Errorf("--max-bytes %d: the value must be from 1 to 64", o.MaxBytes))
 			}
 			var err error
+			if o.Clock, o.Location, err = clock.Lines(cmd); err != nil {
+				return err
+			}
 			if o.Filter, err = filter.Expr(); err != nil {
 				return err
 			}
@@ -69,6 +73,7 @@ arrive any more. A block arrives when it is full, or after 200 ms (flush:TIME in
 	f.BoolVar(&o.JSON, "json", false, "print one JSON object per line")
 	f.BoolVar(&noWait, "no-wait", false, "print the events that a file has, and do not wait for more")
 	f.IntVar(&o.MaxBytes, "max-bytes", 32, "show the first `N` bytes of each buffer, up to 64")
+	clock.AddLines(cmd)
 	filter.Add(f)
 	listen.Add(cmd)
 	return cmd

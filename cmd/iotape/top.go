@@ -27,6 +27,7 @@ func newTop(c *cli.Console) *cobra.Command {
 	var by, order, user, tape string
 	var alarms []string
 	var plain bool
+	var clock cli.ClockFlags
 	var target cli.TargetFlags
 	var filter cli.FilterFlags
 	cmd := &cobra.Command{
@@ -66,6 +67,7 @@ A rule is "MEASURE of WHAT by KEYS LIMIT for TIME". Only WHAT and LIMIT are requ
 			"2  could not be done", "126, 127  the command cannot be executed, or was not found"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.In, o.Out, o.Note = c.In, c.Out, c.Reporter().Note
+			o.View.Clock = clock.Form()
 			err := cmp.Or(cli.ParseValue(&o.Meter.By, by, aggregate.ParseBy),
 				cli.ParseValue(&o.View.Order, order, top.ParseOrder))
 			if err != nil {
@@ -109,6 +111,7 @@ A rule is "MEASURE of WHAT by KEYS LIMIT for TIME". Only WHAT and LIMIT are requ
 	filter.Add(f)
 	f.DurationVar(&o.Meter.Interval, "interval", time.Second, "the `TIME` between two read-outs, from 100ms to 1m")
 	f.StringVar(&order, "sort", "calls", "`ORDER` of the rows: "+top.OrderNames())
+	clock.Add(cmd)
 	f.IntVar(&o.View.Rows, "rows", 30, "show `N` rows; 0 means all (a screen shows as many rows as fit)")
 	f.IntVar(&o.Count, "count", 0, "with --pid, --cgroup and --all: stop after `N` read-outs")
 	f.BoolVar(&o.JSON, "json", false, "print one JSON object for each interval, in one line")

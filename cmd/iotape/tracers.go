@@ -138,7 +138,8 @@ func newTracersList(c *cli.Console, flags *tracersFlags) *cobra.Command {
 }
 
 func newTracersShow(c *cli.Console, flags *tracersFlags) *cobra.Command {
-	return &cobra.Command{
+	var clock cli.ClockFlags
+	cmd := &cobra.Command{
 		Use: "show NAME", Short: "Show all details of one tracer", Args: cobra.ExactArgs(1),
 		Long: "Show prints what a tracer records, how much of it, its layers and its output, and the\n" +
 			"result of its last recording.",
@@ -150,13 +151,19 @@ func newTracersShow(c *cli.Console, flags *tracersFlags) *cobra.Command {
 			}
 			for i := range r.Tracers {
 				if x := &r.Tracers[i]; x.Name == args[0] {
-					write := cli.Either(flags.json, tracerun.WriteTracerJSON, tracerun.WriteTracer)
-					return c.Result(func(w io.Writer) error { return write(w, x) }, true)
+					return c.Result(func(w io.Writer) error {
+						if flags.json {
+							return tracerun.WriteTracerJSON(w, x)
+						}
+						return tracerun.WriteTracer(w, x, clock.Form())
+					}, true)
 				}
 			}
 			return fmt.Errorf("there is no tracer %q", args[0])
 		},
 	}
+	clock.Add(cmd)
+	return cmd
 }
 
 func newTracersAdd(c *cli.Console, flags *tracersFlags) *cobra.Command {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/fleet/archive"
+	"github.com/iotape/iotape/internal/wallclock"
 	"github.com/iotape/iotape/pipe/objectstore"
 )
 
@@ -118,7 +119,8 @@ func (o *Options) prune(ctx context.Context, store objectstore.Store) error {
 }
 
 // List writes the tapes of a store, one a line, for people or as JSON.
-func List(ctx context.Context, w io.Writer, store objectstore.Store, asJSON bool) error {
+func List(ctx context.Context, w io.Writer, store objectstore.Store, asJSON bool,
+	clock wallclock.Form) error {
 	n := 0
 	enc := json.NewEncoder(w)
 	for t, err := range archive.Tapes(ctx, store, "") {
@@ -136,7 +138,7 @@ func List(ctx context.Context, w io.Writer, store objectstore.Store, asJSON bool
 				Stored   time.Time `json:"stored"`
 			}{store.Location(t.Key), t.Bytes, t.Stored.UTC()})
 		} else {
-			_, err = fmt.Fprintf(w, "%s  %10s  %s\n", t.Stored.UTC().Format("2006-01-02 15:04"),
+			_, err = fmt.Fprintf(w, "%s  %10s  %s\n", clock.Text(t.Stored, wallclock.Minute),
 				report.Bytes(uint64(t.Bytes)), report.Printable(store.Location(t.Key)))
 		}
 		if err != nil {

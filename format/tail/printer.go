@@ -42,7 +42,7 @@ func (p *printer) event(ev *event.Event) error {
 func (p *printer) see(ev *event.Event) (fits bool) {
 	if p.text == nil {
 		p.text = stracetext.New(&stracetext.Options{MaxBytes: p.o.MaxBytes, Stacks: p.o.Stacks,
-			Clock: cmp.Or(p.o.Clock, stracetext.Elapsed), Style: p.o.Style,
+			Clock: cmp.Or(p.o.Clock, stracetext.Elapsed), Location: p.o.Location, Style: p.o.Style,
 			Hosts: []trace.Host{{Head: *p.h}}, StartNS: ev.Enter})
 	}
 	return (p.m == nil || p.m.Match(ev)) && ev.Kind != event.Described

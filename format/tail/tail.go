@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/format/stracetext"
@@ -31,6 +32,7 @@ type Options struct {
 	Stacks   bool              // below the lines of calls that have them
 	MaxBytes int               // shown of a buffer, 1 to 64
 	Clock    stracetext.Clock  // "" is Elapsed
+	Location *time.Location    // of wall-clock times; nil: local time
 	Style    term.Style        // of the lines
 	Filter   *predicate.Expr   // of the events that are printed; nil: all
 	Out      io.Writer         // takes the lines, whole ones only

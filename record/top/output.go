@@ -73,7 +73,7 @@ func (out *output) show(r *aggregate.IntervalSnapshot, _ *aggregate.Table) error
 	case r.Last && out.seen == 1: // the table of all is the same
 	default:
 		err = buffered(out.o.Out, func(w *bufio.Writer) error {
-			fmt.Fprintln(w, view.Heading(r))
+			fmt.Fprintln(w, out.o.View.Heading(r))
 			if err := out.o.View.Text(w, r.Table, r.Elapsed); err != nil {
 				return err
 			}

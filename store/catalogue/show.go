@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/internal/wallclock"
 	"github.com/iotape/iotape/store"
 )
 
@@ -20,7 +21,7 @@ func TableColumns() []string {
 }
 
 // WriteTable writes rows of TableColumns for people, in their units.
-func WriteTable(w io.Writer, rows *store.Rows) error {
+func WriteTable(w io.Writer, rows *store.Rows, clock wallclock.Form) error {
 	t := report.Table{Head: []string{"start", "host", "length", "calls", "failed", "read", "written", "lost", "begins",
 		"ends", "tape"}, Left: 2}
 	text := func(v any) string {
@@ -45,7 +46,7 @@ func WriteTable(w io.Writer, rows *store.Rows) error {
 		v := rows.Values()
 		start, _ := v[0].(time.Time)
 		length, _ := v[2].(int64)
-		t.Add(start.UTC().Format("2006-01-02 15:04:05"), text(v[1]), report.Duration(length),
+		t.Add(clock.Text(start, wallclock.Second), text(v[1]), report.Duration(length),
 			number(v[3], report.Count), number(v[4], report.Count), number(v[5], report.Bytes),
 			number(v[6], report.Bytes), number(v[7], report.Count), text(v[8]), text(v[9]), text(v[10]))
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/iotape/iotape/analyze/alarm"
 	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/internal/wallclock"
 	"github.com/iotape/iotape/model/aggregate"
 )
 
@@ -23,9 +24,9 @@ func (o *Options) AlarmLine(a *alarm.Alarm) string {
 	if !a.On {
 		state = "over"
 	}
-	return fmt.Sprintf("%s %s: %s: %s %s, the limit is %s, since %s", a.At.Local().Format("15:04:05"), state,
+	return fmt.Sprintf("%s %s: %s: %s %s, the limit is %s, since %s", o.Clock.Text(a.At, wallclock.TimeDay), state,
 		report.Printable(a.Rule.Source), who,
-		quantity(a.Rule.Measure, a.Value), quantity(a.Rule.Measure, a.Limit), a.Since.Local().Format("15:04:05"))
+		quantity(a.Rule.Measure, a.Value), quantity(a.Rule.Measure, a.Limit), o.Clock.Text(a.Since, wallclock.TimeDay))
 }
 
 // quantity writes a number of a measure's unit.
@@ -46,10 +47,11 @@ func quantity(m alarm.Measure, v float64) string {
 }
 
 // Heading says in one line what an interval had.
-func Heading(r *aggregate.IntervalSnapshot) string {
+func (o *Options) Heading(r *aggregate.IntervalSnapshot) string {
 	c := r.Total()
 	return fmt.Sprintf("%s  %s: %s calls/s, %s failed/s, read %s/s, wrote %s/s, %s",
-		r.At.Local().Format("15:04:05"), r.Elapsed.Round(time.Millisecond), report.Count(uint64(r.Rate(c.Calls)+0.5)),
+		o.Clock.Text(r.At, wallclock.TimeDay), r.Elapsed.Round(time.Millisecond),
+		report.Count(uint64(r.Rate(c.Calls)+0.5)),
 		report.Count(uint64(r.Rate(c.Failed)+0.5)),
 		report.Bytes(uint64(r.Rate(c.Read))), report.Bytes(uint64(r.Rate(c.Written))),
 		report.Plural(uint64(r.Len()), "row", "rows"))

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/internal/wallclock"
 	"github.com/iotape/iotape/model/aggregate"
 )
 
@@ -70,7 +71,7 @@ func (m *model) tableHeight() int {
 func (m *model) drawHead() []string {
 	r := m.last
 	c := r.Total()
-	state := r.At.Local().Format("15:04:05")
+	state := m.o.Clock.Text(r.At, wallclock.TimeDay)
 	if m.paused {
 		state = "PAUSED " + state
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/internal/wallclock"
 	"github.com/iotape/iotape/model/aggregate"
 )
 
@@ -24,6 +25,7 @@ type Options struct {
 	Width int
 	// UserName names a user, nil or "": by number.
 	UserName func(uid uint32) string
+	Clock    wallclock.Form // of headings and alarms
 }
 
 func (o *Options) order() aggregate.Order {

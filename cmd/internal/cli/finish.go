@@ -37,6 +37,7 @@ func (c *Console) Finish(cmd *cobra.Command, err error) int {
 	if errors.Is(err, syscall.EPIPE) {
 		return status // the reader of our output has gone
 	}
+	err = groupError(err)
 	if errors.Is(err, context.Canceled) {
 		err = errors.New("interrupted")
 	}

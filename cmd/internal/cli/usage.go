@@ -96,6 +96,23 @@ func MissingFlag(cmd *cobra.Command, names ...string) error {
 	return Usage(errors.New(strings.Join(list, "; ")))
 }
 
+// groupError returns a usage error in the place of one about flags that exclude each other, which Cobra makes.
+func groupError(err error) error {
+	if !strings.HasPrefix(err.Error(), "if any flags in the group [") {
+		return err
+	}
+	_, set, found := strings.Cut(err.Error(), "none of the others can be; [")
+	names := strings.Fields(strings.TrimSuffix(set, "] were all set"))
+	if !found || len(names) < 2 {
+		return err
+	}
+	for i := range names {
+		names[i] = "--" + names[i]
+	}
+	last := len(names) - 1
+	return Usage(fmt.Errorf("%s and %s cannot be used together", strings.Join(names[:last], ", "), names[last]))
+}
+
 // isMissing returns the rest of the sentence that n things are missing.
 func isMissing(n int) string {
 	if n == 1 {

@@ -13,6 +13,7 @@ import (
 	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/internal/hint"
 	"github.com/iotape/iotape/internal/jsonout"
+	"github.com/iotape/iotape/internal/wallclock"
 	"github.com/iotape/iotape/record/tracer/config"
 	"github.com/iotape/iotape/record/tracer/control"
 )
@@ -70,7 +71,7 @@ func WriteList(w io.Writer, list []control.Info) error {
 }
 
 // WriteTracer writes all of one tracer for people.
-func WriteTracer(w io.Writer, x *control.TracerStatus) error {
+func WriteTracer(w io.Writer, x *control.TracerStatus, clock wallclock.Form) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := func(name, value string) {
 		if value != "" {
@@ -93,7 +94,7 @@ func WriteTracer(w io.Writer, x *control.TracerStatus) error {
 	row("output", x.Output)
 	row("recordings", strconv.Itoa(x.Recordings))
 	if !x.Since.IsZero() {
-		row("since", x.Since.Format("2006-01-02 15:04:05"))
+		row("since", clock.Text(x.Since, wallclock.Second))
 	}
 	row("records", report.Bytes(x.Bytes))
 	row("lost", strconv.FormatUint(x.Lost, 10))
