@@ -66,7 +66,7 @@ func (e *Error) Shown() string {
 	start, end = max(start, pos-most), min(end, pos+most)
 	clean := func(s string) string {
 		return strings.Map(func(r rune) rune {
-			if r < ' ' || r == 0x7f || r == 0xfffd {
+			if !unicode.IsPrint(r) || r == unicode.ReplacementChar {
 				return '.'
 			}
 			return r

@@ -81,7 +81,7 @@ func (a *archiving) run(ctx context.Context, c *cli.Console) error {
 	if err := o.Check(); err != nil {
 		return cli.Usage(err)
 	}
-	o.Out, o.Note = c.Out, c.Reporter().Note
+	o.Out, o.Note = c.Escaped(c.Out), c.Reporter().Note
 	if o.Archive.Settle <= 0 {
 		o.Archive.Settle = -1
 	}

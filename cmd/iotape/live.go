@@ -18,7 +18,6 @@ import (
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/format/stracetext"
 	"github.com/iotape/iotape/format/tail"
-	"github.com/iotape/iotape/internal/term"
 )
 
 // livePrint is what a recording prints while it is made.
@@ -106,7 +105,7 @@ func (l *livePrint) open(c *cli.Console, r *capturing) (o *tail.Options, done fu
 	}
 	// Who reads the lines may leave: that is no end of the command.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	l.o.Out, l.o.Note, l.o.Style = out, c.Reporter().Note, term.StyleOf(out)
+	l.o.Out, l.o.Note, l.o.Style = c.Escaped(out), c.Reporter().Note, c.Style(out)
 	var counts *report.Collector
 	if l.count {
 		counts = report.NewCollector(&report.Options{CallName: stracetext.CallName})

@@ -15,7 +15,6 @@ import (
 	"github.com/iotape/iotape/analyze/replayed"
 	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/cmd/internal/cli"
-	"github.com/iotape/iotape/internal/term"
 	"github.com/iotape/iotape/replay"
 	"github.com/iotape/iotape/replay/hosts"
 	"github.com/iotape/iotape/trace"
@@ -146,7 +145,7 @@ If a tape has several machines, each machine has its own directory in DIR. The p
 				return err
 			}
 			return c.Result(cli.Either(asJSON, func(w io.Writer) error { return replayed.WriteJSON(w, rep) },
-				func(w io.Writer) error { return replayed.WriteText(w, rep, &o, term.StyleOf(c.Out)) }), rep.OK())
+				func(w io.Writer) error { return replayed.WriteText(w, rep, &o, c.Style(c.Out)) }), rep.OK())
 		},
 	}
 	f := cmd.Flags()

@@ -11,7 +11,6 @@ import (
 	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/analyze/report/compare"
 	"github.com/iotape/iotape/cmd/internal/cli"
-	"github.com/iotape/iotape/internal/term"
 	"github.com/iotape/iotape/pipe/wholefile"
 	"github.com/iotape/iotape/replay"
 	"github.com/iotape/iotape/trace"
@@ -37,7 +36,7 @@ func replayCopies(ctx context.Context, c *cli.Console, t *trace.Tape, x *copiesO
 		return replayed.Interrupted(ctx, err)
 	}
 	return c.Result(cli.Either(x.asJSON, func(w io.Writer) error { return replayed.WriteCopiesJSON(w, all) },
-		func(w io.Writer) error { return replayed.WriteCopies(w, all, x.o, term.StyleOf(c.Out)) }), all.OK())
+		func(w io.Writer) error { return replayed.WriteCopies(w, all, x.o, c.Style(c.Out)) }), all.OK())
 }
 
 // differing is what the progress of a replay shows of differences so far.

@@ -82,6 +82,7 @@ ptrace as an ordinary user.`,
 			cli.TakeKeys(cmd)
 		}
 		cli.FinishCommand(cmd)
+		c.AddEscape(cmd)
 	}
 	return root
 }

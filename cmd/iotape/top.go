@@ -67,7 +67,7 @@ A rule is "MEASURE of WHAT by KEYS LIMIT for TIME". Only WHAT and LIMIT are requ
 			"2  could not be done", "126, 127  the command cannot be executed, or was not found"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.In, o.Out, o.Note = c.In, c.Out, c.Reporter().Note
-			o.View.Clock = clock.Form()
+			o.Results, o.View.Clock = c.Escaped(c.Out), clock.Form()
 			err := cmp.Or(cli.ParseValue(&o.Meter.By, by, aggregate.ParseBy),
 				cli.ParseValue(&o.View.Order, order, top.ParseOrder))
 			if err != nil {

@@ -52,7 +52,7 @@ func (out *output) alarm(a *alarm.Alarm) {
 	case out.o.JSON:
 		out.mu.Lock()
 		defer out.mu.Unlock()
-		_ = buffered(out.o.Out,
+		_ = buffered(out.o.results(),
 			func(w *bufio.Writer) error { return view.AlarmJSON(w, a) }) // the next read-out says it
 	default:
 		out.o.Note(out.o.View.AlarmLine(a))
@@ -69,10 +69,10 @@ func (out *output) show(r *aggregate.IntervalSnapshot, _ *aggregate.Table) error
 	case out.screen != nil:
 		out.screen.show(r)
 	case out.o.JSON:
-		err = buffered(out.o.Out, func(w *bufio.Writer) error { return out.o.View.JSON(w, r) })
+		err = buffered(out.o.results(), func(w *bufio.Writer) error { return out.o.View.JSON(w, r) })
 	case r.Last && out.seen == 1: // the table of all is the same
 	default:
-		err = buffered(out.o.Out, func(w *bufio.Writer) error {
+		err = buffered(out.o.results(), func(w *bufio.Writer) error {
 			fmt.Fprintln(w, out.o.View.Heading(r))
 			if err := out.o.View.Text(w, r.Table, r.Elapsed); err != nil {
 				return err
@@ -95,7 +95,7 @@ func (out *output) end(sum *aggregate.Table, well bool) error {
 	if out.o.JSON || !well {
 		return err
 	}
-	return errors.Join(err, buffered(out.o.Out, func(w *bufio.Writer) error {
+	return errors.Join(err, buffered(out.o.results(), func(w *bufio.Writer) error {
 		fmt.Fprintln(w, view.TotalText(sum))
 		return out.o.View.Text(w, sum, 0)
 	}))

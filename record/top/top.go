@@ -39,6 +39,7 @@ type Options struct {
 	Count      int           // read-outs until the end; 0: until the target ends
 	KernelRows int           // of the tables in the kernel; 0: what fits
 	In, Out    *os.File
+	Results    io.Writer         // of tables and JSON; nil: Out
 	Note       func(line string) // takes what people should know, apart from Out
 }
 
@@ -57,6 +58,13 @@ func OrderNames() string {
 		names = append(names, string(o))
 	}
 	return strings.Join(names, ", ")
+}
+
+func (o *Options) results() io.Writer {
+	if o.Results != nil {
+		return o.Results
+	}
+	return o.Out
 }
 
 // Check returns what is wrong with the options of Run.
@@ -111,7 +119,7 @@ func Tape(t *trace.Tape, events iter.Seq2[*event.Event, error], o *Options) erro
 		table.Count(ev)
 	}
 	o.View.UserName = view.UserNames()
-	return buffered(o.Out, func(w *bufio.Writer) error {
+	return buffered(o.results(), func(w *bufio.Writer) error {
 		if o.JSON {
 			m := t.Manifest()
 			end := time.Unix(0, t.Host(0).Wall(m.LastNS))

@@ -15,7 +15,13 @@ import (
 )
 
 // Console is where a command reads, prints results and says everything else.
-type Console struct{ In, Out, Err *os.File }
+type Console struct {
+	In, Out, Err *os.File
+
+	escape  escaping
+	csv     bool // results are comma-separated
+	colours bool // results have marks of colour
+}
 
 // Say writes a line for people.
 func (c *Console) Say(format string, args ...any) {
@@ -34,9 +40,14 @@ func (c *Console) Progress(unit func(uint64) string) *term.Progress {
 
 // Print calls f with a buffered standard output.
 func (c *Console) Print(f func(w *bufio.Writer) error) error {
-	w := bufio.NewWriterSize(c.Out, 64<<10)
+	out := c.Escaped(c.Out)
+	w := bufio.NewWriterSize(out, 64<<10)
 	err := f(w)
-	if flushErr := w.Flush(); flushErr != nil && (err == nil || errors.Is(err, flushErr)) {
+	flushErr := w.Flush()
+	if held, ok := out.(interface{ Flush() error }); ok && flushErr == nil {
+		flushErr = held.Flush()
+	}
+	if flushErr != nil && (err == nil || errors.Is(err, flushErr)) {
 		return fmt.Errorf("write standard output: %w", flushErr)
 	}
 	return err
