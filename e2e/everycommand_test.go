@@ -35,8 +35,8 @@ rm "=1+1$n"
 rm -r "c$n" "d$n"
 `
 
-// everyCommand are command lines over what newHostile makes. NEW is a name that does not exist, HOSTILE is
-// hostileName.
+// everyCommand are command lines over what newHostile makes. NEW is a name that does not exist, DIR the
+// directory, HOSTILE is hostileName.
 var everyCommand = []string{
 	"print a.tape",
 	"print a.tape --utc -v --max-bytes -1",
@@ -83,8 +83,8 @@ var everyCommand = []string{
 	"skeleton a.tape NEW",
 	"replay a.tape --into NEW --verify",
 	"replay a.tape --into NEW --verify --json",
-	"replay a.tape --into NEW --dry-run",
-	"replay a.tape --into NEW --dry-run --json",
+	"replay a.tape --dry-run",
+	"replay a.tape --dry-run --json",
 	"replay a.tape --into NEW --copies 2 --verify --json",
 	"compare a.tape --on x=NEW --on y=NEW",
 	"compare a.tape --on x=NEW --on y=NEW --json",
@@ -111,7 +111,7 @@ var everyCommand = []string{
 	"order a.tape --before 5,9 --json",
 	"flow a.tape",
 	"flow a.tape --json",
-	"flow a.tape --from 5 --json",
+	"flow a.tape --from DIR/script --json",
 	"flow a.tape --numbers",
 	"seal a.stream -o NEW.tape",
 	"repair broken.stream -o NEW.tape",
@@ -220,6 +220,7 @@ func (h *hostileTapes) line(t *testing.T, line string) *exec.Cmd {
 	for i := range args {
 		args[i] = strings.ReplaceAll(args[i], "~", " ")
 		args[i] = strings.ReplaceAll(args[i], "HOSTILE", hostileName)
+		args[i] = strings.ReplaceAll(args[i], "DIR", h.dir)
 		if strings.Contains(args[i], "NEW") {
 			h.news++
 			args[i] = strings.ReplaceAll(args[i], "NEW", "new"+string(rune('a'+h.news/26))+string(rune('a'+h.news%26)))

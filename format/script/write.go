@@ -34,10 +34,10 @@ type Tree struct {
 
 // Written is what Write made.
 type Written struct {
-	Entries int    // of the skeleton
-	Events  uint64 // lines of replay, but for those that introduce threads
-	Bytes   int64  // of the content file
-	Missing int64  // bytes of content that the tape does not have
+	Entries int    `json:"entries"`       // of the skeleton
+	Events  uint64 `json:"events"`        // lines of replay, but for those that introduce threads
+	Bytes   int64  `json:"bytes"`         // of the content file
+	Missing int64  `json:"missing_bytes"` // bytes of content that the tape does not have
 }
 
 // Write writes a tape of one host into a directory, which is made and must not exist.
