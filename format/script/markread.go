@@ -8,8 +8,8 @@ import (
 	"math"
 
 	"github.com/iotape/iotape/event"
-	"github.com/iotape/iotape/event/layout"
 	processfacts "github.com/iotape/iotape/event/facts"
+	"github.com/iotape/iotape/event/layout"
 	"github.com/iotape/iotape/format"
 	"github.com/iotape/iotape/trace"
 )
