@@ -392,6 +392,10 @@ var numbers = [numOps][numArch]int16{
 	{236, -1},  // vserver
 	{-1, -1},   // mmap_pread
 	{-1, -1},   // mmap_pwrite
+	{-1, -1},   // block_read
+	{-1, -1},   // block_write
+	{-1, -1},   // block_flush
+	{-1, -1},   // block_discard
 }
 
 // names386 holds the names of the calls of 32-bit programs on x86-64, by number.

@@ -392,6 +392,10 @@ const (
 	OpVserver
 	OpMmapPread
 	OpMmapPwrite
+	OpBlockRead
+	OpBlockWrite
+	OpBlockFlush
+	OpBlockDiscard
 	numOps
 )
 

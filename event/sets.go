@@ -48,8 +48,10 @@ var (
 		b("MAP_LOCKED", 0x2000), b("MAP_NORESERVE", 0x4000), b("MAP_POPULATE", 0x8000), b("MAP_NONBLOCK", 0x10000), b("MAP_STACK", 0x20000), b("MAP_HUGETLB", 0x40000),
 		b("MAP_SYNC", 0x80000), b("MAP_FIXED_NOREPLACE", 0x100000), b("MAP_UNINITIALIZED", 0x4000000))
 	mappedFlags = bits("mapped", "PRIVATE", b("SHARED", MappedShared), b("STORE", MappedStore), b("CODE", MappedCode), b("CALL", MappedInCall))
-	msyncFlags  = bits("msync", "0", b("MS_ASYNC", 1), b("MS_INVALIDATE", 2), b("MS_SYNC", 4))
-	cloneFlags  = resting(bits("clone", "0",
+	blockFlags  = bits("block", "0", b("SYNC", BlockSync), b("META", BlockMeta), b("FUA", BlockFUA), b("FLUSH", BlockPreFlush),
+		b("AHEAD", BlockAhead), b("BACKGROUND", BlockBackground), b("ZEROES", BlockZeroes))
+	msyncFlags = bits("msync", "0", b("MS_ASYNC", 1), b("MS_INVALIDATE", 2), b("MS_SYNC", 4))
+	cloneFlags = resting(bits("clone", "0",
 		b("CLONE_VM", 0x100), b("CLONE_FS", 0x200), b("CLONE_FILES", 0x400), b("CLONE_SIGHAND", 0x800), b("CLONE_PIDFD", 0x1000), b("CLONE_PTRACE", 0x2000),
 		b("CLONE_VFORK", 0x4000), b("CLONE_PARENT", 0x8000), b("CLONE_THREAD", 0x10000), b("CLONE_NEWNS", 0x20000), b("CLONE_SYSVSEM", 0x40000), b("CLONE_SETTLS", 0x80000),
 		b("CLONE_PARENT_SETTID", 0x100000), b("CLONE_CHILD_CLEARTID", 0x200000), b("CLONE_CHILD_SETTID", 0x1000000), b("CLONE_DETACHED", 0x400000), b("CLONE_UNTRACED", 0x800000),

@@ -22,10 +22,15 @@ const (
 	Process                 // process life and identity
 	Socket                  // network and local sockets, pipes
 	Wait                    // waits for events or time
+	Block                   // requests to block devices
+	numClasses
 )
 
+// NumClasses is how many classes there are; Class values are below it.
+const NumClasses = int(numClasses)
+
 var classNames = [...]string{"raw", "data", "descriptor", "meta", "namespace", "sync", "lock", "memory", "process",
-	"socket", "wait"}
+	"socket", "wait", "block"}
 
 func (c Class) String() string {
 	if int(c) < len(classNames) {

@@ -392,4 +392,8 @@ var table = [...]Spec{
 	{Op: OpVserver, Name: "vserver", Class: Process, Args: args(hex("a0"), hex("a1"), hex("a2"), hex("a3"), hex("a4"), hex("a5")), Result: KindHex, Replay: Skip, Why: "the kernel does not implement it"},
 	{Op: OpMmapPread, Name: "mmap_pread", Class: Data, Args: args(fd("file"), out("addr", 2), size("length"), off("offset"), flags("flags", mappedFlags), off("fault")), Result: KindSize, NoCall: true},
 	{Op: OpMmapPwrite, Name: "mmap_pwrite", Class: Data, Args: args(fd("file"), in("addr", 2), size("length"), off("offset")), Result: KindSize, NoCall: true},
+	{Op: OpBlockRead, Name: "block_read", Class: Block, Args: args(fd("file"), dev("device"), off("position"), size("length"), off("offset"), flags("flags", blockFlags)), Result: KindSize, NoCall: true, Replay: Emulate, Why: "file systems make requests"},
+	{Op: OpBlockWrite, Name: "block_write", Class: Block, Args: args(fd("file"), dev("device"), off("position"), size("length"), off("offset"), flags("flags", blockFlags)), Result: KindSize, NoCall: true, Replay: Emulate, Why: "file systems make requests"},
+	{Op: OpBlockFlush, Name: "block_flush", Class: Block, Args: args(fd("file"), dev("device"), off("position"), size("length"), off("offset"), flags("flags", blockFlags)), Result: KindSize, NoCall: true, Replay: Emulate, Why: "file systems make requests"},
+	{Op: OpBlockDiscard, Name: "block_discard", Class: Block, Args: args(fd("file"), dev("device"), off("position"), size("length"), off("offset"), flags("flags", blockFlags)), Result: KindSize, NoCall: true, Replay: Emulate, Why: "file systems make requests"},
 }

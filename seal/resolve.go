@@ -17,7 +17,8 @@ type resolver struct {
 	pages     pages
 	processes processes
 	stacks    stacks // of the events, which the assembler gives them
-	step      int64  // ns that times are rounded down to; 0 and 1: they stay
+	blocks    blocks
+	step      int64 // ns that times are rounded down to; 0 and 1: they stay
 }
 
 // sink is the last stage.
@@ -42,6 +43,7 @@ func (r *resolver) resolve(it *item) error {
 		r.processes.see(r.model, ev)
 	}
 	r.stacks.pick(ev)
+	r.blocks.see(ev)
 	return r.sink.event(it, closed)
 }
 

@@ -114,6 +114,9 @@ func (s *stream) head(payload []byte) error {
 		return fmt.Errorf("stream of architecture %q, known are amd64 and arm64: %w", h.Arch, trace.ErrNewer)
 	}
 	s.stats.Head, s.assembler.arch, s.resolver.step = h, arch, h.ResolutionNS
+	if h.BlockRequests {
+		s.resolver.blocks = blocks{}
+	}
 	if err := s.resolver.stacks.configure(h, arch); err != nil {
 		return err
 	}

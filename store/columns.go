@@ -168,7 +168,7 @@ func opOf(op event.Op) int {
 }
 
 var classNames = func() (names []string) {
-	for c := event.Raw; c <= event.Wait; c++ {
+	for c := event.Raw; int(c) < event.NumClasses; c++ {
 		names = append(names, c.String())
 	}
 	return names

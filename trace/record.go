@@ -80,6 +80,7 @@ const (
 	LossRequests uint32 = 11 // requests of io_uring, more than the recorder has room to follow
 	LossUnseen   uint32 = 12 // the programs that see requests could not be loaded
 	LossStalled  uint32 = 13 // what the stream is written to accepted nothing for too long
+	LossBlocks   uint32 = 14 // requests to block devices, more than the recorder has room for
 )
 
 // LossReason returns the words for a loss reason of a stream.
@@ -109,6 +110,8 @@ func LossReason(r uint32) string {
 		return "too many requests to io_uring at once"
 	case LossUnseen:
 		return "requests to io_uring and AIO could not be seen"
+	case LossBlocks:
+		return "too many requests to block devices at once"
 	case LossStalled:
 		return "the output accepted nothing"
 	}

@@ -35,6 +35,8 @@ type Head struct {
 	Overflow  string   `json:"on_overflow"` // "block" or "drop"
 	// Redact says by what secrets were masked before the stream was written, "" if they were not.
 	Redact string `json:"redact,omitempty"`
+	// BlockRequests says that the requests to block devices were recorded, of the whole machine.
+	BlockRequests bool `json:"block_requests,omitempty"`
 	// Filter is what the recording is to have (package predicate), "" if that is all. A
 	// stream can have more: sealing picks.
 	Filter string `json:"filter,omitempty"`

@@ -19,7 +19,7 @@ import (
 type Options struct {
 	Content bool          // compare the bytes that calls moved, too
 	Context int           // equal calls to show around those that differ
-	Classes []event.Class // the classes to compare; none means all except memory and wait
+	Classes []event.Class // the classes to compare; none means all except memory, wait and block
 	// MaxCalls limits the calls in the hunks of a Report. 0 is none.
 	MaxCalls int
 	// Render writes an event as a line, for the hunks. It may be nil.
@@ -28,10 +28,13 @@ type Options struct {
 	Progress func(phase string, done, total uint64)
 }
 
-func (o *Options) classes() *[event.Wait + 1]bool {
-	var want [event.Wait + 1]bool
+// notOfPrograms are the classes that depend on the machine and on chance.
+var notOfPrograms = []event.Class{event.Memory, event.Wait, event.Block}
+
+func (o *Options) classes() *[event.NumClasses]bool {
+	var want [event.NumClasses]bool
 	for c := range want {
-		want[c] = len(o.Classes) == 0 && event.Class(c) != event.Memory && event.Class(c) != event.Wait
+		want[c] = len(o.Classes) == 0 && !slices.Contains(notOfPrograms, event.Class(c))
 	}
 	for _, c := range o.Classes {
 		want[c] = true

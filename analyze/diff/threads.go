@@ -50,7 +50,7 @@ type reader struct {
 	*side
 	sign  *signer
 	alive map[threadKey]*thread
-	want  *[event.Wait + 1]bool
+	want  *[event.NumClasses]bool
 }
 
 // read makes the sequence of calls of each thread of a tape.

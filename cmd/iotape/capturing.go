@@ -42,6 +42,8 @@ func (r *capturing) add(cmd *cobra.Command, verb, content, mmap string) {
 	f.StringVarP(&r.user, "user", "u", "",
 		"as root: run the command as `USER`, who then owns the tape (default under sudo: the user who called sudo)")
 	f.BoolVar(&p.Capture.Wakeups, "wakeups", false, "also record which thread woke which; needs eBPF")
+	f.BoolVar(&p.Capture.BlockRequests, "block-requests", false,
+		"also record the requests to block devices, of the whole machine, with their files; needs eBPF")
 	f.StringVar(&r.backend, "backend", "auto", "the back end, `HOW` to record: auto, ebpf, interpose or ptrace")
 	f.BoolVar(&p.Capture.EveryCall, "every-call", false,
 		"with ptrace: also record frequent calls that do not concern storage (waits, clocks, …); eBPF always records "+

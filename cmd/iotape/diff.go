@@ -40,7 +40,7 @@ into calls.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, name := range classes {
 				if name == "all" {
-					for class := event.Raw; class <= event.Wait; class++ {
+					for class := event.Raw; int(class) < event.NumClasses; class++ {
 						o.Classes = append(o.Classes, class)
 					}
 					continue
@@ -76,7 +76,7 @@ into calls.`,
 	f.BoolVar(&o.Content, "content", false, "also compare the content of calls")
 	f.StringSliceVar(&classes, "class", nil,
 		"compare only calls of `CLASS` data, descriptor, meta, namespace, sync, lock, memory, process, socket, wait "+
-			"or all (default: all except memory and wait)")
+			"or all (default: all except memory, wait and block)")
 	f.IntVar(&o.MaxCalls, "max-calls", 1000, "show at most `N` calls that differ; 0 means all")
 	f.BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd

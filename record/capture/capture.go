@@ -103,9 +103,11 @@ type Options struct {
 	Stacks *Stacks
 	// Wakeups records who woke whom.
 	Wakeups bool
-	Stdin   *os.File // nil is the recorder's own
-	Stdout  *os.File
-	Stderr  *os.File
+	// BlockRequests records the requests to block devices, of the whole machine.
+	BlockRequests bool
+	Stdin         *os.File // nil is the recorder's own
+	Stdout        *os.File
+	Stderr        *os.File
 	// Started, if set, is called with the command's process id once it runs; with 0
 	// when processes that run already are followed.
 	Started func(pid int)

@@ -142,13 +142,27 @@ func (p *Plan) Resolve() error {
 	if p.Target == "" {
 		p.Target = target
 	}
-	if o.Running() && len(o.PIDs) == 0 {
-		i := slices.IndexFunc(p.Backends, func(b Backend) bool { return b.Name() == "ebpf" })
-		if i < 0 {
-			return errors.New("--cgroup and --all need eBPF")
-		}
-		p.Backends = p.Backends[i : i+1]
+	return p.checkBackends()
+}
+
+// checkBackends leaves only eBPF where no other back end can record what is wanted.
+func (p *Plan) checkBackends() error {
+	o, needs := &p.Capture, ""
+	switch {
+	case o.Running() && len(o.PIDs) == 0:
+		needs = "--cgroup and --all need"
+	case o.BlockRequests:
+		needs = "--block-requests needs"
+	case o.Wakeups:
+		needs = "--wakeups needs"
+	default:
+		return nil
 	}
+	i := slices.IndexFunc(p.Backends, func(b Backend) bool { return b.Name() == "ebpf" })
+	if i < 0 {
+		return errors.New(needs + " eBPF")
+	}
+	p.Backends = p.Backends[i : i+1]
 	return nil
 }
 
@@ -265,7 +279,7 @@ func (p *Plan) Head(b *Backend) *trace.Head {
 	h := &trace.Head{
 		Program: p.program(), Arch: runtime.GOARCH, Backend: b.Name(), Command: p.Capture.Command, Target: p.Target,
 		UID: os.Getuid(), GID: os.Getgid(), Content: p.Capture.Content.String(), Overflow: string(p.Capture.Overflow),
-		Shards: b.Shards(&p.Capture), Ops: len(event.Specs()),
+		Shards: b.Shards(&p.Capture), Ops: len(event.Specs()), BlockRequests: p.Capture.BlockRequests,
 	}
 	if p.Filter != nil {
 		h.Filter = p.Filter.String()

@@ -28,7 +28,7 @@ func MayLeaveOut(op event.Op) bool {
 		return true
 	}
 	switch s.Class {
-	case event.Data, event.Meta, event.Sync, event.Lock, event.Wait, event.Socket:
+	case event.Data, event.Meta, event.Sync, event.Lock, event.Wait, event.Socket, event.Block:
 		return true
 	}
 	return false

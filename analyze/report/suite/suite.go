@@ -66,6 +66,7 @@ var sections = []struct {
 	{"failures", newFailures},
 	{"redundant", newRedundant},
 	{"durability", newDurability},
+	{"block", newBlockRequests},
 	{"conflicts", newConflicts},
 	{"imbalance", newImbalance},
 	{"phases", newPhases},
@@ -128,7 +129,9 @@ func Collect(ctx context.Context, t *trace.Tape, o *Options) (p *page.Page, dama
 		p.Lines = append(p.Lines, "the tape is incomplete: "+lacks)
 	}
 	for _, v := range c.views {
-		p.Sections = append(p.Sections, v.section(c))
+		if s := v.section(c); s.ID != "" {
+			p.Sections = append(p.Sections, s)
+		}
 	}
 	return p, c.bad, nil
 }

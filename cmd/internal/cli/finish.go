@@ -77,6 +77,8 @@ func hintFor(cmd *cobra.Command, err error) string {
 		return "name a new directory, or use --force for one that is not empty"
 	case errors.As(err, &unsupported) && cmd.Name() == "top":
 		return "docs/privileges.md lists the rights that counting needs; iotape top --tape counts the events of a tape"
+	case errors.As(err, &unsupported) && needsBPF(cmd):
+		return "docs/privileges.md lists the rights that eBPF needs"
 	case errors.As(err, &unsupported) && unsupported.Backend == "ebpf":
 		return "record with --backend ptrace"
 	case errors.Is(err, trace.ErrCorrupt), errors.Is(err, trace.ErrTruncated):
@@ -87,4 +89,14 @@ func hintFor(cmd *cobra.Command, err error) string {
 		return "free some space"
 	}
 	return ""
+}
+
+// needsBPF reports whether a flag of a command cannot be kept by another back end.
+func needsBPF(cmd *cobra.Command) bool {
+	for _, name := range []string{"all", "cgroup", "block-requests", "wakeups"} {
+		if f := cmd.Flags().Lookup(name); f != nil && f.Changed {
+			return true
+		}
+	}
+	return false
 }

@@ -52,6 +52,7 @@ type drain struct {
 	note    func(string)
 
 	stores *stores // nil if mappings are not recorded
+	blocks *blocks // nil if requests to block devices are not recorded
 
 	most time.Duration // between two looks
 	much uint64        // bytes; more than that between two looks, and the rings are busy
@@ -121,10 +122,12 @@ func newDrain(p *programs, sw *trace.StreamWriter, o *capture.Options) (*drain, 
 		d.close()
 		return nil, fmt.Errorf("make an event descriptor: %w", err)
 	}
-	d.stores = newStores(d)
+	d.stores, d.blocks = newStores(d), newBlocks(d)
 	fds := []int{d.event}
-	if p.touches != nil {
-		fds = append(fds, p.touches.m.FD())
+	for _, r := range []*ring{p.touches, p.blocks} {
+		if r != nil {
+			fds = append(fds, r.m.FD())
+		}
 	}
 	for _, r := range p.rings {
 		fds = append(fds, r.m.FD())
@@ -207,7 +210,7 @@ func (d *drain) run() {
 // sleep waits until a ring is a quarter full, a thread is held, or the time is up.
 func (d *drain) sleep(pause time.Duration) {
 	_ = d.epoll.SetReadDeadline(time.Now().Add(pause))
-	var events [maxShards + 2]unix.EpollEvent
+	var events [maxShards + 3]unix.EpollEvent
 	_ = d.poll.Read(func(fd uintptr) bool {
 		n, err := unix.EpollWait(int(fd), events[:], 0)
 		return n > 0 || err != nil && err != unix.EINTR
@@ -243,6 +246,7 @@ func (d *drain) pass() (moved uint64, busy bool) {
 
 	d.writeOwn(start)
 	busy = d.stores.listen() || busy
+	busy = d.blocks.listen() || busy
 	for i, r := range d.p.rings {
 		moved += d.writeSpans(i, r)
 	}
@@ -336,12 +340,13 @@ func (d *drain) writeOwn(records []byte) {
 }
 
 // lossReasons are the reasons why programs lose what has room in its ring, as losses has them.
-var lossReasons = [...]uint32{trace.LossTasks, trace.LossPages, trace.LossRequests}
+var lossReasons = [...]uint32{trace.LossTasks, trace.LossPages, trace.LossRequests, trace.LossBlocks}
 
 // losses returns what the programs have lost, by lossReasons.
 func (d *drain) losses() [len(lossReasons)]uint64 {
 	s := d.p.shared
-	return [...]uint64{atomic.LoadUint64(&s.Untracked), atomic.LoadUint64(&s.Pages), atomic.LoadUint64(&s.Requests)}
+	return [...]uint64{atomic.LoadUint64(&s.Untracked), atomic.LoadUint64(&s.Pages), atomic.LoadUint64(&s.Requests),
+		atomic.LoadUint64(&s.Blocks)}
 }
 
 // countLosses records what was lost otherwise than by full rings, by reason.

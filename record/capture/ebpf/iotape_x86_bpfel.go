@@ -13,6 +13,26 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type iotapeBlockIo struct {
+	_        structs.HostLayout
+	Start    uint64
+	End      uint64
+	Sector   uint64
+	Ino      uint64
+	Off      uint64
+	Dev      uint32
+	FileDev  uint32
+	Mode     uint32
+	Bytes    uint32
+	Flags    uint32
+	Status   uint32
+	Pid      uint32
+	Tid      uint32
+	Uid      uint32
+	Followed uint32
+	Comm     [16]int8
+}
+
 type iotapeFault struct {
 	_         structs.HostLayout
 	Addr      uint64
@@ -115,6 +135,8 @@ type iotapeTouch struct {
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	iotapeMapAioUsers            = "aio_users"
+	iotapeMapBlockIos            = "block_ios"
+	iotapeMapBlockStarted        = "block_started"
 	iotapeMapCode                = "code"
 	iotapeMapCommands            = "commands"
 	iotapeMapFaults              = "faults"
@@ -139,6 +161,8 @@ const (
 	iotapeProgCountFollowed      = "count_followed"
 	iotapeProgCountMappings      = "count_mappings"
 	iotapeProgFollowListed       = "follow_listed"
+	iotapeProgOnBlockComplete    = "on_block_complete"
+	iotapeProgOnBlockIssue       = "on_block_issue"
 	iotapeProgOnCgroupAttach     = "on_cgroup_attach"
 	iotapeProgOnContentionEnd    = "on_contention_end"
 	iotapeProgOnDirtyFolio       = "on_dirty_folio"
@@ -173,6 +197,7 @@ const (
 	iotapeProgOnWriteback        = "on_writeback"
 	iotapeVarBegan               = "began"
 	iotapeVarBlock               = "block"
+	iotapeVarBlockIoType         = "block_io_type"
 	iotapeVarCasts               = "casts"
 	iotapeVarCgroupId            = "cgroup_id"
 	iotapeVarCopiesEnv           = "copies_env"
@@ -244,6 +269,8 @@ type iotapeProgramSpecs struct {
 	CountFollowed      *ebpf.ProgramSpec `ebpf:"count_followed"`
 	CountMappings      *ebpf.ProgramSpec `ebpf:"count_mappings"`
 	FollowListed       *ebpf.ProgramSpec `ebpf:"follow_listed"`
+	OnBlockComplete    *ebpf.ProgramSpec `ebpf:"on_block_complete"`
+	OnBlockIssue       *ebpf.ProgramSpec `ebpf:"on_block_issue"`
 	OnCgroupAttach     *ebpf.ProgramSpec `ebpf:"on_cgroup_attach"`
 	OnContentionEnd    *ebpf.ProgramSpec `ebpf:"on_contention_end"`
 	OnDirtyFolio       *ebpf.ProgramSpec `ebpf:"on_dirty_folio"`
@@ -283,6 +310,8 @@ type iotapeProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type iotapeMapSpecs struct {
 	AioUsers     *ebpf.MapSpec `ebpf:"aio_users"`
+	BlockIos     *ebpf.MapSpec `ebpf:"block_ios"`
+	BlockStarted *ebpf.MapSpec `ebpf:"block_started"`
 	Code         *ebpf.MapSpec `ebpf:"code"`
 	Commands     *ebpf.MapSpec `ebpf:"commands"`
 	Faults       *ebpf.MapSpec `ebpf:"faults"`
@@ -312,6 +341,7 @@ type iotapeMapSpecs struct {
 type iotapeVariableSpecs struct {
 	Began         *ebpf.VariableSpec `ebpf:"began"`
 	Block         *ebpf.VariableSpec `ebpf:"block"`
+	BlockIoType   *ebpf.VariableSpec `ebpf:"block_io_type"`
 	Casts         *ebpf.VariableSpec `ebpf:"casts"`
 	CgroupId      *ebpf.VariableSpec `ebpf:"cgroup_id"`
 	CopiesEnv     *ebpf.VariableSpec `ebpf:"copies_env"`
@@ -359,6 +389,8 @@ func (o *iotapeObjects) Close() error {
 // It can be passed to loadIotapeObjects or ebpf.CollectionSpec.LoadAndAssign.
 type iotapeMaps struct {
 	AioUsers     *ebpf.Map `ebpf:"aio_users"`
+	BlockIos     *ebpf.Map `ebpf:"block_ios"`
+	BlockStarted *ebpf.Map `ebpf:"block_started"`
 	Code         *ebpf.Map `ebpf:"code"`
 	Commands     *ebpf.Map `ebpf:"commands"`
 	Faults       *ebpf.Map `ebpf:"faults"`
@@ -385,6 +417,8 @@ type iotapeMaps struct {
 func (m *iotapeMaps) Close() error {
 	return _IotapeClose(
 		m.AioUsers,
+		m.BlockIos,
+		m.BlockStarted,
 		m.Code,
 		m.Commands,
 		m.Faults,
@@ -415,6 +449,7 @@ func (m *iotapeMaps) Close() error {
 type iotapeVariables struct {
 	Began         *ebpf.Variable `ebpf:"began"`
 	Block         *ebpf.Variable `ebpf:"block"`
+	BlockIoType   *ebpf.Variable `ebpf:"block_io_type"`
 	Casts         *ebpf.Variable `ebpf:"casts"`
 	CgroupId      *ebpf.Variable `ebpf:"cgroup_id"`
 	CopiesEnv     *ebpf.Variable `ebpf:"copies_env"`
@@ -448,6 +483,8 @@ type iotapePrograms struct {
 	CountFollowed      *ebpf.Program `ebpf:"count_followed"`
 	CountMappings      *ebpf.Program `ebpf:"count_mappings"`
 	FollowListed       *ebpf.Program `ebpf:"follow_listed"`
+	OnBlockComplete    *ebpf.Program `ebpf:"on_block_complete"`
+	OnBlockIssue       *ebpf.Program `ebpf:"on_block_issue"`
 	OnCgroupAttach     *ebpf.Program `ebpf:"on_cgroup_attach"`
 	OnContentionEnd    *ebpf.Program `ebpf:"on_contention_end"`
 	OnDirtyFolio       *ebpf.Program `ebpf:"on_dirty_folio"`
@@ -487,6 +524,8 @@ func (p *iotapePrograms) Close() error {
 		p.CountFollowed,
 		p.CountMappings,
 		p.FollowListed,
+		p.OnBlockComplete,
+		p.OnBlockIssue,
 		p.OnCgroupAttach,
 		p.OnContentionEnd,
 		p.OnDirtyFolio,

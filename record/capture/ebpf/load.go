@@ -43,6 +43,7 @@ type programs struct {
 	links    []link.Link
 	rings    []*ring
 	touches  *ring // what is stored to mapped files (stores.go); nil if that is not wanted
+	blocks   *ring // requests to block devices (block.go); nil if they are not wanted
 	shared   *bpf.Common
 	mmap     capture.Mmap
 	unseen   []string // lines about what is not recorded on this kernel
@@ -348,6 +349,9 @@ func (p *programs) prepare(c *config) error {
 	}
 	bpf.PutPrefilter(p.shared, c.options.Prefilter, c.options.Prefilter)
 	p.mmap = c.mmap
+	if err := p.prepareBlocks(c.options); err != nil {
+		return err
+	}
 	return p.prepareMapped()
 }
 
@@ -375,7 +379,7 @@ func (p *programs) attach(c *config) error {
 }
 
 // attached are the programs that are attached, in this order, between on_exit and those of calls.
-var attached = slices.Concat([]string{cgroupHook}, wakeupHooks, []string{"on_uring_create"}, mappedHooks,
+var attached = slices.Concat([]string{cgroupHook}, wakeupHooks, []string{"on_uring_create"}, blockHooks, mappedHooks,
 	[]string{"on_signal_deliver", "on_signal_generate", "on_exec", "on_fork", "on_contention_end"})
 
 // run are the programs that are not attached, but run when the recorder wants it.
@@ -397,6 +401,13 @@ var wakeupHooks = []string{"on_irq_exit", "on_irq_entry", "on_softirq_exit", "on
 func dropUnused(spec *ebpf.CollectionSpec, o *capture.Options) {
 	if o.Cgroup == "" {
 		delete(spec.Programs, cgroupHook)
+	}
+	if !o.BlockRequests {
+		for _, name := range blockHooks {
+			delete(spec.Programs, name)
+		}
+		spec.Maps[iotapeMapBlockStarted].MaxEntries = 1
+		spec.Maps[iotapeMapBlockIos].MaxEntries = uint32(os.Getpagesize())
 	}
 	if !o.Wakeups {
 		for _, name := range wakeupHooks {
@@ -442,6 +453,9 @@ func (p *programs) close() {
 	}
 	if p.touches != nil {
 		p.touches.close()
+	}
+	if p.blocks != nil {
+		p.blocks.close()
 	}
 	if p.bss != nil {
 		_ = unix.Munmap(p.bss)

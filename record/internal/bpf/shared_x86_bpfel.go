@@ -53,7 +53,8 @@ type sharedCommon struct {
 	Pages           uint64
 	Requests        uint64
 	RequestPrograms uint64
-	Zero            [2]uint64
+	Blocks          uint64
+	Zero            uint64
 	LostAt          [8]uint64
 	Cpus            [1024]struct {
 		_          structs.HostLayout

@@ -8,6 +8,7 @@
  * change here. A thread that is not followed has no task storage and leaves at
  * once. What the programs do is in the headers; here is where they are attached. */
 #include "record_call.h"
+#include "block.h"
 #include "prefilter.h"
 #include "process.h"
 #include "signal.h"
@@ -145,6 +146,18 @@ int BPF_PROG(on_contention_end, void *lock, int ret)
 		return 0;
 	st->start = MEMBER((struct file *)st->file, f_pos);
 	return 0;
+}
+
+SEC("tp_btf/block_rq_issue")
+int BPF_PROG(on_block_issue, struct request___blk *rq)
+{
+	return block_issued(rq);
+}
+
+SEC("tp_btf/block_rq_complete")
+int BPF_PROG(on_block_complete, struct request___blk *rq, u32 status, u32 bytes)
+{
+	return block_done(rq, status, bytes);
 }
 
 SEC("tp_btf/sched_process_fork")

@@ -280,7 +280,8 @@ struct common {
 	u64 pages;               /* reads of mapped pages that could not be looked up */
 	u64 requests;            /* requests of io_uring that there was no room to follow for */
 	u64 request_programs;    /* REQUESTS_*: are they attached? */
-	u64 zero[2];
+	u64 blocks;              /* requests to block devices that there was no room to follow, or to tell of */
+	u64 zero;
 	u64 lost_at[MAX_SHARDS]; /* when the first was lost that the recorder does not know of */
 	struct cpu_slot cpus[MAX_CPUS];
 	struct prefilter_step prefilter[PREFILTER_STEPS]; /* changed only while no row of the table leads to it */

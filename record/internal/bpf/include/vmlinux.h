@@ -159,7 +159,11 @@ struct file {
 struct backing_file {
 	struct path user_path;
 };
+struct page {
+	unsigned long compound_head;
+};
 struct folio {
+	struct address_space *mapping;
 	unsigned long index;
 	unsigned long _flags_1;
 };
@@ -367,6 +371,35 @@ struct task_struct {
 	struct css_set *cgroups;
 	struct nsproxy *nsproxy;
 	u64 start_boottime;
+};
+struct block_device {
+	u32 bd_dev;
+};
+struct bvec_iter {
+	unsigned int bi_idx;
+};
+struct bio_vec {
+	struct page *bv_page;
+	unsigned int bv_len;
+	unsigned int bv_offset;
+};
+struct bio {
+	struct block_device *bi_bdev;
+	struct bvec_iter bi_iter;
+	struct bio_vec *bi_io_vec;
+};
+struct gendisk {
+	struct block_device *part0;
+};
+struct request_queue {
+	struct gendisk *disk;
+};
+struct request___blk {
+	struct request_queue *q;
+	u32 cmd_flags;
+	unsigned int __data_len;
+	u64 __sector;
+	struct bio *bio;
 };
 /* io_uring/ (Linux 6.16) */
 struct io_uring_cqe {
