@@ -6,10 +6,12 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -100,17 +102,7 @@ func TestPSFacts(t *testing.T) {
 	e := runEnv(t)
 	cmd := exec.Command("sh", "-c", `echo $$ > "$0/cgroup.procs"; echo; read x; exec true`, group)
 	cmd.Env = append(os.Environ(), "PAPER=not-for-others")
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	in, out := pipes(t, cmd)
 	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
 	if _, err := out.Read(make([]byte, 1)); err != nil { // it is in the control group
 		t.Fatal(err)
@@ -141,10 +133,133 @@ func TestPSFacts(t *testing.T) {
 	}
 }
 
+// TestUnits records units and containers by their names: those that run, and one that is started later.
+func TestUnits(t *testing.T) {
+	testenv.NeedRoot(t)
+	testenv.NeedBPF(t)
+	group := containerCgroup(t)
+	unit := "iotape-" + strconv.Itoa(os.Getpid())
+	for _, tt := range []struct{ name, group, flag, value, want string }{
+		{"unit", filepath.Join(filepath.Dir(group), unit+"-a.service"), "--unit", unit + "-a", "unit = " + unit + "-a"},
+		{"container", group, "--container", containerID[:20], "container = " + containerID[:12]},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if err := os.MkdirAll(tt.group, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = os.Remove(tt.group) })
+			e := runEnv(t)
+			cmd := exec.Command("sh", "-c", `echo $$ > "$0/cgroup.procs"; echo; read x; exec true`, tt.group)
+			in, out := pipes(t, cmd)
+			defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+			if _, err := out.Read(make([]byte, 1)); err != nil {
+				t.Fatal(err)
+			}
+			end, said := e.attach(t, "-o", "u.tape", tt.flag, tt.value, "--until", "kind = exited")
+			if !strings.Contains(said, "1 process with 1 thread and ") {
+				t.Errorf("the recorder says %q; want what it took", said)
+			}
+			if err := in.Close(); err != nil {
+				t.Fatal(err)
+			}
+			end()
+			if n := e.count(t, "u.tape", tt.want+" and op = execve and not failed"); n != 1 {
+				t.Errorf("%d calls of execve fit %s; want 1", n, tt.want)
+			}
+		})
+	}
+	t.Run("wait", func(t *testing.T) {
+		slice := filepath.Join(filepath.Dir(filepath.Dir(group)), "system.slice")
+		if err := os.Mkdir(slice, 0o755); err == nil {
+			t.Cleanup(func() { _ = os.Remove(slice) })
+		}
+		e := runEnv(t)
+		if _, stderr, err := e.try(t, e.iotape, "record", "--unit", unit+"-w"); err == nil ||
+			!strings.Contains(stderr, "no unit "+unit+"-w.service runs") || !strings.Contains(stderr, "--wait") {
+			t.Errorf("without --wait: %v, %q; want an error that names it", err, stderr)
+		}
+		end, _ := e.attach(t, "-o", "w.tape", "--unit", unit+"-w", "--wait", "--until", "kind = exited")
+		dir := filepath.Join(slice, unit+"-w.service")
+		e.run(t, "sh", "-c", `echo $$ > "$0/cgroup.procs"; exec true`, dir)
+		end()
+		if n := e.count(t, "w.tape", "unit = "+unit+"-w and kind = exited"); n != 1 {
+			t.Errorf("%d processes of the unit ended in its tape; want 1", n)
+		}
+		if _, err := os.Stat(dir); !os.IsNotExist(err) {
+			t.Errorf("the control group that was waited with is left: %v", err)
+		}
+	})
+}
+
+// count returns how many events of a tape fit a filter.
+func (e *env) count(t *testing.T, tape, filter string) int {
+	t.Helper()
+	out, _ := e.run(t, e.iotape, "print", tape, "--json", "--filter", filter)
+	return strings.Count(out, "\n")
+}
+
+// pipes starts a command whose input and output are the test's.
+func pipes(t *testing.T, cmd *exec.Cmd) (in io.WriteCloser, out io.Reader) {
+	t.Helper()
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err = cmd.StdoutPipe(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return in, out
+}
+
+// TestAttachThreads: a recording of a process with many threads has each of them.
+func TestAttachThreads(t *testing.T) {
+	testenv.NeedProgram(t, "python3")
+	const program = `
+import sys, threading
+threading.stack_size(65536)
+for i in range(999):
+	threading.Thread(target=threading.Event().wait, daemon=True).start()
+print("x", flush=True)
+sys.stdin.read()`
+	forBackends(t, func(t *testing.T, backend string) {
+		if backend == "interpose" {
+			t.Skip("interpose records no processes that run already")
+		}
+		e := runEnv(t)
+		cmd := exec.Command("python3", "-c", program)
+		in, out := pipes(t, cmd)
+		defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+		if _, err := out.Read(make([]byte, 1)); err != nil {
+			t.Fatal(err)
+		}
+		end, said := e.attach(t, "-o", "t.tape", "--backend", backend, "--pid", strconv.Itoa(cmd.Process.Pid),
+			"--until", "kind = exited")
+		if !strings.Contains(said, "1 process with 1,000 threads and ") {
+			t.Errorf("the recorder says %q; want 1,000 threads", said)
+		}
+		if err := in.Close(); err != nil {
+			t.Fatal(err)
+		}
+		end()
+		threads := map[uint32]bool{uint32(cmd.Process.Pid): true}
+		e.events(t, "t.tape", func(ev *event.Event) {
+			if ev.Kind == event.Forked && ev.Args[0]&event.ShareThread != 0 {
+				threads[ev.Child] = true
+			}
+		})
+		if len(threads) != 1000 {
+			t.Errorf("the tape has %d threads; want 1000", len(threads))
+		}
+	})
+}
+
 // attach starts a recording of what runs already, and returns when it has begun, with what it says then.
 func (e *env) attach(t *testing.T, args ...string) (end func(), said string) {
 	t.Helper()
-	cmd := exec.Command(e.iotape, append([]string{"record"}, args...)...)
+	cmd := exec.Command(e.iotape, append([]string{"record", "--duration", "1m"}, args...)...)
 	cmd.Dir, cmd.Env = e.dir, e.environ()
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
@@ -157,7 +272,7 @@ func (e *env) attach(t *testing.T, args ...string) (end func(), said string) {
 	lines := bufio.NewScanner(stderr)
 	for lines.Scan() {
 		said += lines.Text() + "\n"
-		if strings.HasPrefix(lines.Text(), "iotape: recording") {
+		if strings.HasPrefix(lines.Text(), "iotape: recording ") {
 			return func() {
 				t.Helper()
 				for lines.Scan() {

@@ -39,6 +39,7 @@ func (r *capturing) add(cmd *cobra.Command, verb, content, mmap string) {
 	r.cmd = cmd
 	f.SetInterspersed(false) // flags after the command are the command's
 	r.target.Add(cmd, verb)
+	r.target.AddWait(f)
 	f.StringVarP(&r.user, "user", "u", "",
 		"as root: run the command as `USER`, who then owns the tape (default under sudo: the user who called sudo)")
 	f.BoolVar(&p.Capture.Wakeups, "wakeups", false, "also record which thread woke which; needs eBPF")

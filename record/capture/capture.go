@@ -111,6 +111,8 @@ type Options struct {
 	// Started, if set, is called with the command's process id once it runs; with 0
 	// when processes that run already are followed.
 	Started func(pid int)
+	// Attached, if set, is called before Started with what runs already and is followed now.
+	Attached func(running.Count)
 	// Control, if set, is called before Started with what changes the recording while it
 	// goes on. A back end that cannot be changed does not call it.
 	Control func(Control)

@@ -4,12 +4,18 @@ package session
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
+
+	"github.com/iotape/iotape/event/facts"
+	"github.com/iotape/iotape/internal/hint"
 )
 
 // FindCgroup returns the directory of a version 2 control group: a path, absolute or
@@ -37,19 +43,7 @@ func FindCgroup(name string) (string, error) {
 	if strings.Contains(name, "/") {
 		return "", fmt.Errorf("no control group %s below %s", name, root)
 	}
-	var found []string
-	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			return nil // removed meanwhile
-		case err != nil:
-			return err
-		case d.IsDir() && path != root && strings.Contains(d.Name(), name):
-			found = append(found, path)
-			return fs.SkipDir // those below are in it
-		}
-		return nil
-	})
+	found, err := cgroups(func(path string) bool { return strings.Contains(filepath.Base(path), name) })
 	switch {
 	case err != nil:
 		return "", err
@@ -60,6 +54,114 @@ func FindCgroup(name string) (string, error) {
 			len(found), name, found[0], found[1])
 	}
 	return found[0], nil
+}
+
+// FindUnit returns the control group of a systemd unit, of the system or of a user, that runs. A name without an ending
+// is that of a service.
+func FindUnit(name string) (string, error) {
+	name, err := unitName(name)
+	if err != nil {
+		return "", err
+	}
+	found, err := cgroups(func(path string) bool { return facts.Unit(path) == name })
+	switch {
+	case err != nil:
+		return "", err
+	case len(found) == 0:
+		return "", hint.With(fmt.Errorf("no unit %s runs: no control group has its name", name),
+			"--wait records its next start")
+	case len(found) > 1:
+		return "", hint.With(fmt.Errorf("%d units %s run, such as those in %s and %s", len(found), name, found[0],
+			found[1]), "select one with --cgroup PATH")
+	}
+	return found[0], nil
+}
+
+func unitName(name string) (string, error) {
+	if strings.ContainsAny(name, "/\x00") || strings.Trim(name, ".") == "" {
+		return "", fmt.Errorf("%q is no name of a unit, such as ssh.service", name)
+	}
+	if filepath.Ext(name) == "" {
+		name += ".service"
+	}
+	return name, nil
+}
+
+// awaitUnit returns the control group of a unit that runs or is to be started: it makes one where systemd will, if
+// there is none.
+func awaitUnit(name string) (dir string, made bool, err error) {
+	if dir, err := FindUnit(name); err == nil {
+		return dir, false, nil
+	}
+	if name, err = unitName(name); err != nil {
+		return "", false, err
+	}
+	root, err := CgroupRoot()
+	if err != nil {
+		return "", false, err
+	}
+	parent := filepath.Join(root, sliceDir(sliceOf(name)))
+	if _, err := os.Stat(parent); err != nil {
+		return "", false, fmt.Errorf("wait for %s: systemd has no control group %s", name, parent)
+	}
+	dir = filepath.Join(parent, name)
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return "", false, fmt.Errorf("wait for %s: %w", name, err)
+	}
+	return dir, true, nil
+}
+
+// askPatience is how long other programs may take to answer.
+const askPatience = 5 * time.Second
+
+// sliceOf returns the slice that a unit belongs to: as systemd says, or else by its default (systemd.slice(5)).
+func sliceOf(unit string) string {
+	ctx, cancel := context.WithTimeout(context.Background(), askPatience)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "systemctl", "show", "--property", "Slice", "--value", "--", unit).Output()
+	if s := strings.TrimSpace(string(out)); err == nil && strings.HasSuffix(s, ".slice") && !strings.Contains(s, "/") {
+		return s
+	}
+	if prefix, _, template := strings.Cut(unit, "@"); template && !strings.Contains(prefix, "-") {
+		return "system-" + prefix + ".slice"
+	}
+	return "system.slice"
+}
+
+// sliceDir returns where the control group of a slice is: a-b.slice in a.slice.
+func sliceDir(slice string) string {
+	dir, at := "", 0
+	name := strings.TrimSuffix(slice, ".slice")
+	for {
+		i := strings.IndexByte(name[at:], '-')
+		if i < 0 {
+			return filepath.Join(dir, slice)
+		}
+		at += i
+		dir = filepath.Join(dir, name[:at]+".slice")
+		at++
+	}
+}
+
+// cgroups returns the directories of the topmost control groups whose paths below the root fit.
+func cgroups(fits func(path string) bool) (found []string, err error) {
+	root, err := CgroupRoot()
+	if err != nil {
+		return nil, err
+	}
+	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil // removed meanwhile
+		case err != nil:
+			return err
+		case d.IsDir() && path != root && fits(strings.TrimPrefix(path, root)):
+			found = append(found, path)
+			return fs.SkipDir // those below are in it
+		}
+		return nil
+	})
+	return found, err
 }
 
 // CgroupRoot returns where the hierarchy of version 2 is mounted (cgroups(7)).

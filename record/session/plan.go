@@ -80,6 +80,10 @@ type Plan struct {
 	// Of the target; Resolve sets what is empty.
 	Name   string // what the tape is called after
 	Target string // what is recorded, if it is not a command
+
+	// Await is a systemd unit that is recorded from its next start on, if it does not run. It stands in place of
+	// Capture's control group.
+	Await string
 }
 
 // When is when a recording is made a tape.
@@ -149,8 +153,8 @@ func (p *Plan) Resolve() error {
 func (p *Plan) checkBackends() error {
 	o, needs := &p.Capture, ""
 	switch {
-	case o.Running() && len(o.PIDs) == 0:
-		needs = "--cgroup and --all need"
+	case (o.Running() || p.Await != "") && len(o.PIDs) == 0:
+		needs = "--cgroup, --unit, --container and --all need"
 	case o.BlockRequests:
 		needs = "--block-requests needs"
 	case o.Wakeups:
@@ -168,16 +172,16 @@ func (p *Plan) checkBackends() error {
 
 func (p *Plan) checkTarget() error {
 	o, given := &p.Capture, 0
-	for _, is := range []bool{len(o.Command) > 0, len(o.PIDs) > 0, o.Cgroup != "", o.All} {
+	for _, is := range []bool{len(o.Command) > 0, len(o.PIDs) > 0, o.Cgroup != "" || p.Await != "", o.All} {
 		if is {
 			given++
 		}
 	}
 	switch {
 	case given == 0 && p.Target == "": // a mount has none of them
-		return errors.New("say what to record: a command, --pid, --cgroup or --all")
+		return errors.New("say what to record: a command, --pid, --cgroup, --unit, --container or --all")
 	case given > 1:
-		return errors.New("only one of a command, --pid, --cgroup and --all can be recorded")
+		return errors.New("only one of a command, --pid, --cgroup, --unit, --container and --all can be recorded")
 	case p.Duration < 0:
 		return fmt.Errorf("duration %s is less than nothing", p.Duration)
 	}

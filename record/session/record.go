@@ -5,12 +5,14 @@ package session
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 
 	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/internal/hint"
 	"github.com/iotape/iotape/record/capture"
+	"github.com/iotape/iotape/record/capture/running"
 	"github.com/iotape/iotape/record/sealing"
 	"github.com/iotape/iotape/trace"
 )
@@ -30,6 +32,17 @@ type Result struct {
 func Record(ctx context.Context, p *Plan) (*Result, error) {
 	own := *p // the caller's plan stays as it is
 	p = &own
+	if p.Await != "" {
+		dir, made, err := awaitUnit(p.Await)
+		if err != nil {
+			return nil, err
+		}
+		if made {
+			defer os.Remove(dir) // unless processes are in it
+			p.note("waiting for the start of %s", p.Await)
+		}
+		p.Capture.Cgroup, p.Await = dir, ""
+	}
 	if !p.Signals && p.Until == nil {
 		p.Until, ctx = ctx, context.WithoutCancel(ctx)
 	}
@@ -77,10 +90,12 @@ func recordTape(ctx context.Context, p *Plan) (*Result, error) {
 	live := sealing.NewLive(job)
 	defer live.Abandon()
 	done := p.Capture.Started
+	what := ""
+	p.Capture.Attached = func(n running.Count) { what = attached(&n) }
 	p.Capture.Started = func(pid int) {
 		started = true
 		if p.Capture.Running() {
-			p.note("recording%s", p.length())
+			p.note("recording%s%s", what, p.length())
 		}
 		if p.Seal == SealLive {
 			if err := live.Start(); err != nil {
@@ -232,6 +247,13 @@ func (p *Plan) captureWith(b *Backend, out *output) (*capture.Result, error) {
 
 // cancelled reports whether the plan's caller has ended the recording, and not one of its limits.
 func (p *Plan) cancelled() bool { return p.Until != nil && p.Until.Err() != nil }
+
+// attached says what runs already and is recorded now.
+func attached(n *running.Count) string {
+	return fmt.Sprintf(" %s with %s and %s", report.Plural(uint64(n.Processes), "process", "processes"),
+		report.Plural(uint64(n.Threads), "thread", "threads"),
+		report.Plural(uint64(n.Descriptors), "open descriptor", "open descriptors"))
+}
 
 // length says how long a recording of what runs already is.
 func (p *Plan) length() string {

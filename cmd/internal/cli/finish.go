@@ -93,7 +93,7 @@ func hintFor(cmd *cobra.Command, err error) string {
 
 // needsBPF reports whether a flag of a command cannot be kept by another back end.
 func needsBPF(cmd *cobra.Command) bool {
-	for _, name := range []string{"all", "cgroup", "block-requests", "wakeups"} {
+	for _, name := range []string{"all", "cgroup", "unit", "container", "block-requests", "wakeups"} {
 		if f := cmd.Flags().Lookup(name); f != nil && f.Changed {
 			return true
 		}

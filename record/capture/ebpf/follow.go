@@ -112,6 +112,9 @@ func (f *follower) attach() error {
 	if f.o.Cgroup != "" {
 		f.watcher.Go(f.watch)
 	}
+	if f.o.Attached != nil {
+		f.o.Attached(f.state.Count)
+	}
 	f.started(0)
 	return nil
 }

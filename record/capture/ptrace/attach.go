@@ -26,6 +26,9 @@ func (r *Recorder) attach() *ptracer.Command {
 		if r.live == 0 {
 			return &capture.NoProcessError{PIDs: r.o.PIDs}
 		}
+		if r.o.Attached != nil {
+			r.o.Attached(r.attached)
+		}
 		if r.o.Started != nil {
 			r.o.Started(0)
 		}
@@ -96,4 +99,5 @@ func (r *Recorder) describe() {
 	r.started = true
 	state := running.State{Env: r.o.Environ}
 	r.out.append(state.Append(nil, now(), processes), 0, 0)
+	r.attached = state.Count
 }

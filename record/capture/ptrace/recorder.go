@@ -12,6 +12,7 @@ import (
 	"github.com/iotape/iotape/internal/ptracer"
 	"github.com/iotape/iotape/record/capture"
 	"github.com/iotape/iotape/record/capture/digest"
+	"github.com/iotape/iotape/record/capture/running"
 	"github.com/iotape/iotape/trace"
 )
 
@@ -43,6 +44,8 @@ type Recorder struct {
 	aio     map[aioKey]*aioRequest
 	stacks  *stacks // nil: none are recorded
 	live    int     // threads
+
+	attached running.Count // what ran when recording began
 }
 
 // thread is the state of a followed thread (Tracee.Data).

@@ -48,12 +48,16 @@ type Process struct {
 // State describes running processes, little by little. Its zero value has described
 // none.
 type State struct {
-	Env Env // of them; "" is EnvNames
+	Env   Env   // of them; "" is EnvNames
+	Count Count // what was described
 
 	first  map[int]thread // by process: it stands for their common directory and table
 	tables map[thread]map[int32]file
 	opens  OpenFiles
 }
+
+// Count says how much runs.
+type Count struct{ Processes, Threads, Descriptors int }
 
 type thread struct{ pid, tid int }
 
@@ -109,6 +113,8 @@ func (s *State) Append(b []byte, at uint64, processes []Process) []byte {
 			list = append(list, own{me, share})
 		}
 	}
+	s.Count.Processes += len(fresh)
+	s.Count.Threads += len(list)
 	for _, pid := range fresh {
 		b = AppendProcess(b, pid, at, s.Env, false)
 	}
@@ -120,6 +126,7 @@ func (s *State) Append(b []byte, at uint64, processes []Process) []byte {
 		if t.shares&trace.ShareFiles == 0 {
 			s.tables[t.thread] = map[int32]file{}
 			b = s.appendTable(b, t.thread, at)
+			s.Count.Descriptors += len(s.tables[t.thread])
 		}
 	}
 	return b
