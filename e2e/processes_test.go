@@ -95,6 +95,30 @@ exec env -u LANG sh -c '(cd lib; exec true); exec cat /dev/null'`
 	})
 }
 
+// TestSliceFacts: slices that begin later, and slices of some calls, say where their processes run.
+func TestSliceFacts(t *testing.T) {
+	testenv.NeedRoot(t)
+	group := containerCgroup(t)
+	e := runEnv(t)
+	e.run(t, e.iotape, "record", "-o", "p.tape", "--", "sh", "-c",
+		`echo $$ > "$0/cgroup.procs"; exec sh -c 'cat /dev/null; echo > last'`, group)
+	var last uint64
+	e.events(t, "p.tape", func(ev *event.Event) {
+		if ev.Kind == event.Call && len(ev.Paths) > 0 && ev.Paths[0].Raw == "last" {
+			last = ev.Seq
+		}
+	})
+	for name, flags := range map[string][]string{
+		"late": {"--from", strconv.FormatUint(last, 10)}, "some": {"--filter", "path glob *last"},
+	} {
+		e.run(t, append([]string{e.iotape, "slice", "p.tape", name + ".tape"}, flags...)...)
+		filter := "container = " + containerID[:12] + " and path glob *last and op = openat"
+		if n := e.count(t, name+".tape", filter); n != 1 {
+			t.Errorf("%s: %d calls that open the file fit the container; want 1", name, n)
+		}
+	}
+}
+
 // TestPSFacts: ps says where a process runs, of one that ran before the recording, too.
 func TestPSFacts(t *testing.T) {
 	testenv.NeedRoot(t)
