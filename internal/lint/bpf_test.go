@@ -20,6 +20,7 @@ var bpfPrograms = []struct {
 	dirs   []string
 }{
 	{"record/capture/ebpf/bpf/iotape.c", []string{"record/capture/ebpf/bpf", "record/internal/bpf/include"}},
+	{"record/capture/ebpf/bpf/stack.c", []string{"record/capture/ebpf/bpf", "record/internal/bpf/include"}},
 	{"record/count/bpf/count.c", []string{"record/count/bpf", "record/internal/bpf/include"}},
 	{"record/internal/bpf/include/shared.c", []string{"record/internal/bpf/include"}},
 }

@@ -34,6 +34,7 @@ type Module struct {
 	golang  bool
 	loads   []load
 	frames  []*frameTable
+	file    io.ReaderAt
 	bytes   int // kept
 }
 
@@ -71,9 +72,9 @@ func (c *Modules) open(root string, key moduleKey) *Module {
 	if err != nil {
 		return nil
 	}
-	defer f.Close()
 	var st unix.Stat_t
 	if unix.Fstat(int(f.Fd()), &st) != nil || st.Ino != key.ino || st.Mode&unix.S_IFMT != unix.S_IFREG {
+		f.Close()
 		return nil
 	}
 	id := fileKey{dev: uint64(st.Dev), ino: st.Ino, size: st.Size, mtime: st.Mtim.Nano(), ctime: st.Ctim.Nano()}
@@ -84,6 +85,9 @@ func (c *Modules) open(root string, key moduleKey) *Module {
 		mod = readModule(f)
 		c.keep(mod)
 		c.files[id] = mod
+	}
+	if ok || mod == nil {
+		f.Close() // else it stays open with the module
 	}
 	return mod
 }
@@ -120,8 +124,7 @@ func readModule(r io.ReaderAt) *Module {
 	if err != nil || f.Class != elf.ELFCLASS64 || f.ByteOrder != binary.LittleEndian {
 		return nil
 	}
-	defer f.Close()
-	m := &Module{machine: f.Machine, BuildID: buildID(f)}
+	m := &Module{machine: f.Machine, BuildID: buildID(f), file: r}
 	for _, p := range f.Progs {
 		if p.Type == elf.PT_LOAD && len(m.loads) < 64 {
 			m.loads = append(m.loads, load{off: p.Off, size: p.Filesz, addr: p.Vaddr})

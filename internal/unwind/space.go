@@ -91,9 +91,6 @@ func parseMapping(line string) (m Mapping, ok bool) {
 // unescape undoes what the kernel does to newlines in paths.
 func unescape(path string) string { return strings.ReplaceAll(path, `\012`, "\n") }
 
-// Has reports whether a program is at an address, as far as is known.
-func (s *Space) Has(addr uint64) bool { return s.executable(addr) }
-
 func (s *Space) find(addr uint64) *Mapping {
 	i := sort.Search(len(s.maps), func(i int) bool { return s.maps[i].Start > addr })
 	if i == 0 || addr >= s.maps[i-1].End {
@@ -105,6 +102,20 @@ func (s *Space) find(addr uint64) *Mapping {
 func (s *Space) executable(addr uint64) bool {
 	m := s.find(addr)
 	return m != nil && m.Exec
+}
+
+// code reads a program from its file: the process may have ended.
+func (s *Space) code(addr uint64, b []byte) bool {
+	m := s.find(addr)
+	if m == nil || !m.Exec || uint64(len(b)) > m.End-addr {
+		return false
+	}
+	mod := s.module(m)
+	if mod == nil {
+		return false
+	}
+	n, err := mod.file.ReadAt(b, int64(addr-m.Start+m.Off))
+	return n == len(b) && (err == nil || err == io.EOF)
 }
 
 // frame describes an address.
@@ -133,8 +144,10 @@ func (s *Space) module(m *Mapping) *Module {
 	var mod *Module
 	switch {
 	case m.Ino != 0:
-		mod = s.cache.open(s.root, key)
-	case m.Path == vdsoPath && s.memory != nil:
+		if mod = s.cache.open(s.root, key); mod == nil && s.root != "" { // the process has ended
+			mod = s.cache.open("", key)
+		}
+	case m.Path == vdsoPath:
 		mod = s.vdso(m)
 	}
 	s.modules[key] = mod
@@ -145,8 +158,8 @@ func (s *Space) module(m *Mapping) *Module {
 func (s *Space) vdso(m *Mapping) *Module {
 	const most = 1 << 20
 	b := make([]byte, min(m.End-m.Start, most))
-	if !s.memory.Read(m.Start, b) {
-		return nil
+	if s.memory == nil || !s.memory.Read(m.Start, b) {
+		b = ownVDSO()
 	}
 	return s.cache.image(b)
 }

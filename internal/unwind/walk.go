@@ -118,8 +118,10 @@ func (w *walker) byTable(t *frameTable, f *fde, addr uint64) (end event.StackEnd
 	next.PC = ra & w.arch.addressMask()
 	sp, _ := next.get(w.arch.sp)
 	old, _ := w.regs.get(w.arch.sp)
-	if sp <= old && !ci.signal && (!w.arch.linked || next.PC == w.regs.PC || sp < old) {
-		return event.StackBroken, false // a stack grows only when a handler returns to another one
+	// A stack gets no longer except where a handler returns to another one. A function that has nothing on it has
+	// its return address in a register.
+	if !ci.signal && (sp < old || sp == old && next.PC == w.regs.PC) {
+		return event.StackBroken, false
 	}
 	w.regs, w.exact = next, ci.signal
 	return 0, true
@@ -275,7 +277,7 @@ func (w *walker) returnsFromSignal(ra uint64) bool {
 func (w *walker) callBefore(ra uint64) (target uint64, direct, ok bool) {
 	var b [7]byte
 	if w.arch.linked {
-		if !w.mem.Read(ra-4, b[:4]) {
+		if !w.s.code(ra-4, b[:4]) {
 			return 0, false, false
 		}
 		n := binary.LittleEndian.Uint32(b[:])
@@ -284,7 +286,7 @@ func (w *walker) callBefore(ra uint64) (target uint64, direct, ok bool) {
 		}
 		return 0, false, n&0xfffffc1f == 0xd63f0000 // blr
 	}
-	if !w.mem.Read(ra-7, b[:]) {
+	if !w.s.code(ra-7, b[:]) {
 		return 0, false, false
 	}
 	if b[2] == 0xe8 { // call rel32

@@ -41,9 +41,6 @@ func Shards(o *capture.Options) int {
 
 // Run records what o says.
 func (Backend) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWriter) (*capture.Result, error) {
-	if o.Stacks != nil {
-		return nil, &capture.UnsupportedError{Backend: "ebpf", Feature: "calls without stacks (--stacks)"}
-	}
 	object := sync.OnceValues(loadIotape)
 	go object() // which takes as long as to parse the kernel's types, for the check
 	if err := bpf.CheckRecording(); err != nil {
@@ -65,6 +62,9 @@ func (Backend) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWrit
 		return nil, err
 	}
 	defer d.close()
+	if p.stacks != nil {
+		defer p.stacks.report(d.note)
+	}
 	if !o.All {
 		if err := p.attach(&c); err != nil {
 			return nil, err

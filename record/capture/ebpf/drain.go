@@ -244,7 +244,9 @@ func (d *drain) pass() (moved uint64, busy bool) {
 	}
 	d.until = max(d.until, until)
 
-	d.writeOwn(start)
+	stacks, bytes := d.p.stacks.take() // of all calls that are in the rings
+	moved += bytes
+	d.writeOwn(append(start, stacks...))
 	busy = d.stores.listen() || busy
 	busy = d.blocks.listen() || busy
 	for i, r := range d.p.rings {

@@ -42,8 +42,9 @@ type programs struct {
 	requests requestPrograms
 	links    []link.Link
 	rings    []*ring
-	touches  *ring // what is stored to mapped files (stores.go); nil if that is not wanted
-	blocks   *ring // requests to block devices (block.go); nil if they are not wanted
+	stacks   *stackTaker // nil if stacks are not recorded
+	touches  *ring       // what is stored to mapped files (stores.go); nil if that is not wanted
+	blocks   *ring       // requests to block devices (block.go); nil if they are not wanted
 	shared   *bpf.Common
 	mmap     capture.Mmap
 	unseen   []string // lines about what is not recorded on this kernel
@@ -164,6 +165,10 @@ func load(c *config) (*programs, error) {
 	if err := p.prepare(c); err != nil {
 		p.close()
 		return nil, err
+	}
+	if p.stacks, err = newStackTaker(p, c.options); err != nil {
+		p.close()
+		return nil, bpf.Rejected(err)
 	}
 	return p, nil
 }
@@ -370,7 +375,8 @@ func (p *programs) attach(c *config) error {
 	if r.until, err = bpf.Attach(nil, until); err != nil {
 		return err
 	}
-	p.links, err = bpf.Attach(p.links, slices.Concat(p.named(attached...), exit, p.named("on_sys_enter")))
+	first, last := p.stacks.programs()
+	p.links, err = bpf.Attach(p.links, slices.Concat(first, p.named(attached...), exit, p.named("on_sys_enter"), last))
 	if err != nil || later {
 		return err
 	}
@@ -457,6 +463,7 @@ func (p *programs) close() {
 	if p.blocks != nil {
 		p.blocks.close()
 	}
+	p.stacks.close()
 	if p.bss != nil {
 		_ = unix.Munmap(p.bss)
 		p.bss, p.shared = nil, nil

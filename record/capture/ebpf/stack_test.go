@@ -20,7 +20,8 @@ const (
 // TestStack computes what the verifier does (check_max_stack_depth), which kernels with
 // private stacks do not.
 func TestStack(t *testing.T) {
-	for _, object := range []string{"iotape_x86_bpfel.o", "iotape_arm64_bpfel.o"} {
+	for _, object := range []string{"iotape_x86_bpfel.o", "iotape_arm64_bpfel.o", "stack_x86_bpfel.o",
+		"stack_arm64_bpfel.o"} {
 		spec, err := ebpf.LoadCollectionSpec(object)
 		if err != nil {
 			t.Fatal(err)
