@@ -33,6 +33,7 @@ const MatchBytes = 64 << 10
 type Options struct {
 	Codec        string // DataSeries: compression of extents
 	ForReplayer  bool   // DataSeries: leave out what Re-Animator's replayer crashes on
+	Weight       string // folded stacks: calls, bytes or time; "" is time
 	ContentBytes int64  // text formats: most bytes of a buffer's content to show
 }
 

@@ -73,6 +73,8 @@ match, and the calls that explain their descriptors and names.`,
 		"compression of a .ds file: `none`, zlib, lzf, snappy, lz4 or lz4hc; all tools can read the first three")
 	f.BoolVar(&options.ForReplayer, "for-replayer", false,
 		"omit the parts of a .ds file on which Re-Animator's replayer crashes")
+	f.StringVar(&options.Weight, "weight", "time",
+		"`WHAT` the numbers of a .folded file are: time (ns), bytes or calls")
 	f.Int64Var(&options.ContentBytes, "content-bytes", 0,
 		"write at most the first `N` bytes of each buffer to a text format; 0 means all")
 	f.BoolVar(&noIndex, "no-index", false, "do not make the tape's Parquet files")

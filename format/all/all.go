@@ -21,9 +21,11 @@ import (
 	"github.com/iotape/iotape/format/dio"
 	"github.com/iotape/iotape/format/dxt"
 	"github.com/iotape/iotape/format/fiolog"
+	"github.com/iotape/iotape/format/folded"
 	"github.com/iotape/iotape/format/otlp"
 	"github.com/iotape/iotape/format/perfetto"
 	"github.com/iotape/iotape/format/perftrace"
+	"github.com/iotape/iotape/format/pprof"
 	"github.com/iotape/iotape/format/procmon"
 	"github.com/iotape/iotape/format/rows"
 	"github.com/iotape/iotape/format/scap"
@@ -54,6 +56,8 @@ var formats = []*format.Format{
 	&babeltrace.Format,
 	&perfetto.Format,
 	&chrometrace.Format,
+	&folded.Format,
+	&pprof.Format,
 	&straceread.Format,
 }
 
