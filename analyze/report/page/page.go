@@ -26,7 +26,7 @@ type Section struct {
 	Data   any // the same numbers for JSON
 }
 
-// Block is a part of a section: *Table, *Chart, *Bars, *Heat or Line.
+// Block is a part of a section: *Table, *Chart, *Bars, *Heat, *Flame or Line.
 type Block interface {
 	html(b *strings.Builder)
 	text(b *strings.Builder)

@@ -63,6 +63,7 @@ var sections = []struct {
 	{"access", newAccess},
 	{"census", newCensus},
 	{"top", newTop},
+	{"stacks", newStacks},
 	{"failures", newFailures},
 	{"redundant", newRedundant},
 	{"durability", newDurability},
