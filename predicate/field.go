@@ -52,6 +52,7 @@ const (
 	fieldLocalPort
 	fieldPeer
 	fieldPeerPort
+	fieldStack
 	fieldFailed
 	fieldInterrupted
 	fieldIncomplete
@@ -147,6 +148,7 @@ var fields = [numFields]field{
 	fieldLocalPort:   {name: "local_port", typ: typeNumber, several: true, hi: 65535, cost: 25, about: "ports of these"},
 	fieldPeer:        {name: "peer", typ: typeAddress, several: true, cost: 25, about: "addresses of what the sockets are connected to, as addr"},
 	fieldPeerPort:    {name: "peer_port", typ: typeNumber, several: true, hi: 65535, cost: 25, about: "ports of these"},
+	fieldStack:       {name: "stack", typ: typeText, several: true, cost: 30, about: "functions of the call's stack, and the files that they are in, if it was recorded (iotape record --stacks)"},
 	fieldFailed:      {name: "failed", typ: typeBool, cost: 1, about: "the call returned an error"},
 	fieldInterrupted: {name: "interrupted", typ: typeBool, cost: 1, about: "its return was not seen"},
 	fieldIncomplete:  {name: "incomplete", typ: typeBool, cost: 1, about: "some of its bytes could not be recorded"},

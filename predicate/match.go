@@ -274,6 +274,8 @@ func (m *Matcher) text(s *step, ev *event.Event) bool {
 		return exe != "" && m.fits(s, exe)
 	case fieldCgroup, fieldContainer, fieldPod, fieldUnit:
 		return m.place(s, ev)
+	case fieldStack:
+		return m.stack(s, ev)
 	}
 	for i := range ev.Files {
 		if f := &ev.Files[i]; m.named(s, f.Path) || m.named(s, f.Real) {

@@ -100,6 +100,8 @@ func TestMatch(t *testing.T) {
 		Ret: 4096, Count: 8192, Offset: 1 << 30, NR: 17, Host: 1,
 		Files: []event.File{{FD: 7, Open: 3, Known: true, Dev: 8<<8 | 1, Ino: 1<<64 - 2, Mode: 0o100644,
 			Flags: 0o200000, Size: 1 << 33, Path: "/db/000012.sst"}},
+		Stack: &event.Stack{Frames: []event.Frame{{Module: "/usr/lib/libc.so.6", Function: "pread"},
+			{Module: "/bin/db", Function: "table_get"}, {Offset: 4711}}},
 	}
 	rename := &event.Event{Op: event.OpRename, Offset: -1, Count: -1, Ret: -1, Errno: syscall.EXDEV,
 		Paths: []event.Path{{Raw: "a.log", Abs: "/home/a.log"}, {Arg: 1, Raw: "/db/LOG", Abs: "/db/LOG"}}}
@@ -117,6 +119,8 @@ func TestMatch(t *testing.T) {
 		{read, "op = pread64 and class = data and nr = 17 and kind = call", true},
 		{read, "op glob p*64", true},
 		{read, "op = read", false},
+		{read, "stack = pread and stack under /usr/lib and stack glob table_*", true}, {read, "stack = table", false},
+		{open, "stack = pread", false}, {open, "not stack = pread", true},
 		{read, "uid in {500..1999} and not uid = 1001", true},
 		{read, "(uid in (5, 500..1999)) and op = (pread64)", true}, {read, "uid not in (5, 500..1999)", false},
 		{read, "uid != root and not user = root and group = root", true},
