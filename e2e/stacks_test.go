@@ -254,3 +254,90 @@ func TestStacksOfStrace(t *testing.T) {
 		t.Errorf("frames, want (strace) - got +:\n%s", diff)
 	}
 }
+
+// TestStacksOfGo records a program of Go, with and without its symbols.
+func TestStacksOfGo(t *testing.T) {
+	testenv.NeedProgram(t, "go")
+	e := stackEnv{t.TempDir()}
+	source := filepath.Join(e.dir, "main.go")
+	const text = `package main
+
+import "os"
+
+//go:noinline
+func inner(f *os.File) { _ = f.Sync(); println("synced") }
+
+//go:noinline
+func outer(f *os.File) { inner(f); println("done") }
+
+func main() {
+	f, _ := os.Create(os.Args[1])
+	done := make(chan bool)
+	go func() { outer(f); done <- true }()
+	<-done
+}
+`
+	if err := os.WriteFile(source, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, flags := range map[string]string{"symbols": "", "stripped": "-s -w"} {
+		program := filepath.Join(e.dir, name)
+		b, err := exec.Command("go", "build", "-ldflags", flags, "-o", program, source).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, b)
+		}
+		for _, way := range stackWays {
+			if way == "ebpf" {
+				testenv.NeedBPF(t)
+			}
+			tape := name + "-" + way + ".tape"
+			e.run(t, "record", "--backend", way, "--stacks=op = fsync", "-o", tape, "--", program,
+				filepath.Join(e.dir, "out"))
+			stacks := e.stacks(t, tape)[event.OpFsync]
+			if len(stacks) != 1 {
+				t.Fatalf("%s, %s: %d stacks, want 1", way, name, len(stacks))
+			}
+			var got []string
+			for _, f := range stacks[0].Frames {
+				got = append(got, f.Function)
+			}
+			want := []string{"os.(*File).Sync", "main.inner", "main.outer", "main.main.func1"}
+			i := slices.Index(got, want[0])
+			if i < 0 || len(got) < i+5 || !slices.Equal(got[i:i+4], want) || stacks[0].End != event.StackComplete {
+				t.Errorf("%s, %s: the stack is %q and ends with: %s; want %q in it, complete", way, name, got,
+					stacks[0].End, want)
+			}
+		}
+	}
+}
+
+// TestStacksKept makes tapes of a tape: they have its stacks, anonymised ones without the names of files.
+func TestStacksKept(t *testing.T) {
+	testenv.NeedProgram(t, "gcc")
+	e := stackEnv{t.TempDir()}
+	program := filepath.Join(e.dir, "program")
+	compileStacks(t, program, "gcc", "-O2")
+	e.run(t, "record", "--backend", "ptrace", "--stacks", "-o", "a.tape", "--", program, filepath.Join(e.dir, "out"))
+	e.run(t, "slice", "a.tape", "slice.tape", "--filter", "op = fsync")
+	e.run(t, "merge", "-o", "merge.tape", "a.tape")
+	e.run(t, "anonymise", "a.tape", "anon.tape", "--keys", "keys")
+	want := []string{"inner", "middle", "outer", "main"}
+	for _, tape := range []string{"slice.tape", "merge.tape"} {
+		if got := functionsOf(e.stacks(t, tape), event.OpFsync, program); !slices.Equal(got, want) {
+			t.Errorf("%s: the stack of the fsync is %q, want %q", tape, got, want)
+		}
+		e.run(t, "check", tape)
+	}
+	out := e.run(t, "print", "--json", "anon.tape", "--filter", "stack = inner")
+	if !strings.Contains(out, `"function":"inner"`) || strings.Contains(out, "/program") ||
+		strings.Contains(out, "build_id") {
+		t.Errorf("the anonymised tape's stacks are not without names of files and build-ids:\n%.2000s", out)
+	}
+	folded := filepath.Join(e.dir, "a.folded")
+	cmd := exec.Command(testenv.Iotape(t), "convert", "--weight", "calls", filepath.Join(e.dir, "a.tape"), folded)
+	_ = cmd.Run() // 1: calls without a stack are left out
+	b, err := os.ReadFile(folded)
+	if err != nil || !strings.Contains(string(b), ";main;outer;middle;inner;fsync;fsync 1\n") {
+		t.Errorf("%v; the folded stacks lack the fsync:\n%s", err, b)
+	}
+}
