@@ -24,7 +24,7 @@ func (Backend) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWrit
 	case o.Running():
 		return nil, &capture.UnsupportedError{Backend: name, Feature: "a command to start"}
 	case o.Stacks != nil:
-		return nil, &capture.UnsupportedError{Backend: name, Feature: "calls without stacks (--stacks)"}
+		return nil, &capture.UnsupportedError{Backend: name, Feature: "a recording without --stacks"}
 	case o.Survive:
 		return nil, &capture.UnsupportedError{
 			Backend: name, Feature: "programs that may end with a killed recorder (--survive asks for others)",
