@@ -54,6 +54,7 @@ class Panel {
       element("pre", { class: "line" }, d.line),
       this.pairs([["work", d.work], ["at", moment(d.from_ns, 1)], ["took", d.untimed ? "not known" : duration(d.to_ns - d.from_ns)]]),
     ];
+    parts.push(this.stack(d.fields.stack, d.fields.stack_end));
     d.contents.filter(c => c.bytes > 0).forEach(c => parts.push(this.content(d, c)));
     parts.push(this.causes("Comes after", d.before, d.ordered), this.causes("Comes before", d.after, d.ordered));
     if (d.contents.some(c => c.bytes > 0)) {
@@ -78,6 +79,20 @@ class Panel {
     if (value === null || typeof value !== "object") return element("span", {}, String(value));
     const list = Array.isArray(value) ? value.map((v, i) => [i, v]) : Object.entries(value);
     return element("dl", { class: "tree" }, ...list.slice(0, 1000).flatMap(([k, v]) => [element("dt", {}, String(k)), element("dd", {}, this.tree(v))]));
+  }
+
+  /** The functions that made a call, the innermost first. */
+  stack(frames, end) {
+    if (!frames) return null;
+    const name = f => {
+      const file = f.file ? ` ${f.file}:${f.line}` : "";
+      const module = f.module === undefined ? "" : f.module.replace(/.*\//, "");
+      if (f.function === undefined) return `${module}+0x${(f.offset ?? f.address).toString(16)}`;
+      return `${f.function} (${module})${file}`;
+    };
+    const list = frames.map(f => element("li", {}, element("code", { title: f.module ?? "" }, name(f))));
+    if (end) list.push(element("li", { class: "note" }, `… ${end}`));
+    return element("div", {}, element("h4", {}, "Stack"), element("ul", { class: "events" }, ...list));
   }
 
   causes(title, list, known) {
