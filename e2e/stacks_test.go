@@ -341,3 +341,25 @@ func TestStacksKept(t *testing.T) {
 		t.Errorf("%v; the folded stacks lack the fsync:\n%s", err, b)
 	}
 }
+
+// TestStacksAtReturn records the stacks of calls of which only the result says whether they are wanted.
+func TestStacksAtReturn(t *testing.T) {
+	testenv.NeedProgram(t, "gcc")
+	e := stackEnv{t.TempDir()}
+	program := filepath.Join(e.dir, "program")
+	compileStacks(t, program, "gcc", "-O2")
+	for _, way := range stackWays {
+		if way == "ebpf" {
+			testenv.NeedBPF(t)
+		}
+		tape := way + ".tape"
+		e.run(t, "record", "--backend", way, "--stacks=op = fsync and latency > 1ns or op = ftruncate and failed",
+			"-o", tape, "--", program, filepath.Join(e.dir, "out"))
+		stacks := e.stacks(t, tape)
+		want := []string{"inner", "middle", "outer", "main"}
+		if got := functionsOf(stacks, event.OpFsync, program); len(stacks) != 1 || !slices.Equal(got, want) {
+			t.Errorf("%s: calls of %d kinds have stacks, that of the fsync is %q; want that one, %q", way, len(stacks),
+				got, want)
+		}
+	}
+}

@@ -371,12 +371,15 @@ func (p *programs) attach(c *config) error {
 		}
 		exit = []*ebpf.Program{r.exit}
 	}
+	first, last := p.stacks.programs()
 	var err error
+	if p.links, err = bpf.Attach(p.links, first); err != nil { // before on_sys_exit, which ends the call
+		return err
+	}
 	if r.until, err = bpf.Attach(nil, until); err != nil {
 		return err
 	}
-	first, last := p.stacks.programs()
-	p.links, err = bpf.Attach(p.links, slices.Concat(first, p.named(attached...), exit, p.named("on_sys_enter"), last))
+	p.links, err = bpf.Attach(p.links, slices.Concat(p.named(attached...), exit, p.named("on_sys_enter"), last))
 	if err != nil || later {
 		return err
 	}
