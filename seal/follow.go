@@ -39,6 +39,23 @@ func NewFollower(applied func(at uint64)) *Follower {
 	return f
 }
 
+// NewPatientFollower returns a Follower that applies events in the very order of Seal, which costs memory for the
+// records of more time. files is as in Options.
+func NewPatientFollower(applied func(at uint64), files posix.FileSystem) *Follower {
+	f := NewFollower(applied)
+	f.assembler.slack = slackNS
+	f.resolver.model.Ask(files)
+	return f
+}
+
+// Identities returns how many numbers of open files were given out: see trace.Rotation.
+func (f *Follower) Identities() uint64 { return f.resolver.model.Identities() }
+
+// StateTime returns the time that the records of AppendState have, 0 before the first event.
+func (f *Follower) StateTime() uint64 {
+	return f.assembler.sealed - min(max(f.assembler.sealed, 1)-1, followSlackNS)
+}
+
 // Frame reads the next frame of records, whose payload begins at a place of the
 // caller's numbering. It returns how many events it will report as applied.
 func (f *Follower) Frame(h *trace.Frame, payload []byte, at uint64) (events int, err error) {

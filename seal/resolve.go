@@ -19,6 +19,8 @@ type resolver struct {
 	stacks    stacks // of the events, which the assembler gives them
 	blocks    blocks
 	step      int64 // ns that times are rounded down to; 0 and 1: they stay
+	// stateAt is the time of the events that say the state which a part of a recording begins with; 0: there are none.
+	stateAt int64
 }
 
 // sink is the last stage.
@@ -33,6 +35,10 @@ func newResolver(sink sink) *resolver { return &resolver{sink: sink, model: posi
 // resolve takes an event from the assembler.
 func (r *resolver) resolve(it *item) error {
 	ev := &it.ev
+	if r.stateAt != 0 && ev.Exit > r.stateAt {
+		r.stateAt = 0
+		r.model.Resumed()
+	}
 	r.round(ev)
 	if ev.Op == event.OpMmapPread {
 		r.pages.see(ev, it.before)

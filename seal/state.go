@@ -22,7 +22,7 @@ func (f *Follower) AppendState(b []byte) []byte {
 	if f.assembler.sealed == 0 {
 		return b
 	}
-	w := stateWriter{f: f, b: b, at: f.assembler.sealed - min(f.assembler.sealed-1, followSlackNS),
+	w := stateWriter{f: f, b: b, at: f.StateTime(),
 		waiting: f.waiting()}
 	threads := f.resolver.model.Threads()
 	for _, t := range threads {

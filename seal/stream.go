@@ -117,6 +117,10 @@ func (s *stream) head(payload []byte) error {
 	if h.BlockRequests {
 		s.resolver.blocks = blocks{}
 	}
+	if r := h.Rotation; r != nil && r.StateNS != 0 {
+		s.resolver.stateAt = r.StateNS
+		s.resolver.model.Resume(r.Opens)
+	}
 	if err := s.resolver.stacks.configure(h, arch); err != nil {
 		return err
 	}

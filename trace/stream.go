@@ -49,6 +49,8 @@ type Head struct {
 	Stacks *HeadStacks `json:"stacks,omitempty"`
 	// Window is set if the stream is only a part of a recording.
 	Window *Window `json:"window,omitempty"`
+	// Rotation is set if the stream is one of several that a recording was divided into.
+	Rotation *Rotation `json:"rotation,omitempty"`
 	// ResolutionNS is what the times of events are rounded down to when they are sealed; 0
 	// is 1.
 	ResolutionNS int64 `json:"resolution_ns,omitempty"`
@@ -85,6 +87,17 @@ type Window struct {
 	// monotonic time of the state that the stream begins with; 0 if that is the recording's start
 	SinceNS int64  `json:"since_ns"`
 	Reason  string `json:"reason"` // why it was written
+}
+
+// Rotation says which part of a recording a stream is. All parts but the first begin with the state of processes and
+// descriptors: without these events, the parts joined are the recording.
+type Rotation struct {
+	Recording string `json:"recording"` // the same for all parts: 16 hexadecimal digits
+	Part      int    `json:"part"`      // from 1
+	// StateNS is the monotonic time of the events that say the state, 0 in the first part. Events with the numbers of
+	// open files have those of the whole recording: Opens is how many were given out before.
+	StateNS int64  `json:"state_ns,omitempty"`
+	Opens   uint64 `json:"opens,omitempty"`
 }
 
 // End is the payload of the frame that closes a stream.

@@ -19,6 +19,7 @@ type Model struct {
 	flights  []*OpenFile                // in messages, in the order of sending
 	early    []early                    // those received before they were sent
 	last     *event.OpenID              // identity that was given out
+	resume   *event.OpenID              // what last is to be when the state is told; nil: it is
 	released []event.OpenID
 	lost     []*OpenFile            // by a descriptor, to the last event
 	byFile   map[fileID][]*OpenFile // those that are mapped
@@ -39,6 +40,27 @@ func New() *Model {
 		handles: map[string]Name{},
 	}
 }
+
+// aside is where identities begin that must not meet those of the trace.
+const aside = event.OpenID(1) << 62
+
+// Resume says that the Inherited events which follow are the state of another model, which gave out so many
+// identities: the open files keep theirs. Resumed ends that.
+func (m *Model) Resume(identities uint64) {
+	last := event.OpenID(identities)
+	m.resume, *m.last = &last, aside
+}
+
+// Resumed says that the state is told: new identities are as the other model would give them. Called again, it does
+// nothing.
+func (m *Model) Resumed() {
+	if m.resume != nil {
+		*m.last, m.resume = *m.resume, nil
+	}
+}
+
+// Identities returns how many identities were given out: the largest is that number.
+func (m *Model) Identities() uint64 { return uint64(*m.last) }
 
 // Ask lets the model ask a file system for what the trace does not tell.
 func (m *Model) Ask(fs FileSystem) { m.links.fs = fs }
@@ -185,6 +207,10 @@ func (m *Model) Closed() []*OpenFile { return m.lost }
 // start may close it.
 func (m *Model) inherit(t *Thread, ev *event.Event, f *event.File) {
 	key := f.Open
+	if m.resume != nil && key != 0 { // what it is called is its identity
+		defer func(was event.OpenID) { *m.last = was }(*m.last)
+		*m.last = key - 1
+	}
 	o := m.given[key]
 	f.Real = m.fromKernel(t, nameOf(f.Path, f.Real)).other()
 	switch known := key != 0 && o != nil && o.refs > 0; {

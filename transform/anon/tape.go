@@ -264,6 +264,7 @@ func (x *rewriter) manifest() *trace.Manifest {
 			h.GID = int(m.id(GID, uint32(h.GID)))
 		}
 		h.ClockNS, h.WallNS = m.boot(h.ClockNS), m.wallNS(h.WallNS)
+		h.Rotation = nil // its parts have other keys, and other times
 		if h.Window != nil {
 			w := *h.Window
 			if w.SinceNS != 0 {

@@ -15,6 +15,10 @@
 // put on one clock, to which the anchors of all hosts (trace.Head, ClockNS and WallNS)
 // refer; so times can be compared, and trace.Host.Wall says the same as before.
 //
+// The tapes of one recording that was rotated (record --rotate) are joined: the state that each begins with is left
+// out, and the numbers of open files are those of the whole recording already. The result is the tape of the
+// recording without rotation.
+//
 // Memory is bounded by the number of tapes, and by 31 bytes per chunk of content.
 //
 // The API of this package is not stable; docs/library.md lists the packages whose API is.

@@ -40,21 +40,28 @@ func Tapes(ctx context.Context, tw *trace.TapeWriter, tapes []*trace.Tape, o *Op
 		o = &Options{}
 	}
 	m := &trace.Manifest{Program: o.Program}
-	j := merger{tw: tw, step: uint64(len(tapes))}
+	chains, err := chain(tapes)
+	if err != nil {
+		return nil, err
+	}
+	j := merger{tw: tw, step: uint64(len(chains))}
 	total := uint64(0)
-	for i, t := range tapes {
-		j.sources = append(j.sources, &source{
-			tape: t, index: i, host: uint32(len(m.Hosts)), events: t.NewEventReader(), copier: trace.NewCopier(t, tw),
-			key: math.MinInt64,
-		})
-		m.Hosts = append(m.Hosts, t.Manifest().Hosts...)
-		total += t.Manifest().Counts.Events
+	for i, parts := range chains {
+		s := &source{index: i, host: uint32(len(m.Hosts)), parts: parts, key: math.MinInt64}
+		s.open(tw)
+		j.sources = append(j.sources, s)
+		m.Hosts = append(m.Hosts, hostsOf(parts)...)
+		for _, t := range parts {
+			total += t.Manifest().Counts.Events
+		}
 	}
 	j.clock(m.Hosts)
 	describe(m, tapes)
 	for _, s := range j.sources {
-		if err := s.trees(ctx, len(m.Hosts)); err != nil {
-			return nil, fmt.Errorf("%s: %w", s.tape.Name(), err)
+		for _, t := range s.parts {
+			if err := s.trees(ctx, tw, t, len(m.Hosts)); err != nil {
+				return nil, fmt.Errorf("%s: %w", t.Name(), err)
+			}
 		}
 	}
 	if err := trace.WriteHeads(tw, m.Hosts); err != nil {
@@ -107,9 +114,12 @@ type merger struct {
 	step    uint64 // number of tapes: what the numbers of open files are multiplied with
 }
 
-// source is one of the tapes.
+// source is one of the tapes, or the parts of a recording that was rotated.
 type source struct {
-	tape   *trace.Tape
+	parts  []*trace.Tape
+	part   int         // of them, that is read
+	tape   *trace.Tape // that is it
+	state  int64       // time of the events at its beginning that say the state, which are left out; 0: none
 	index  int
 	host   uint32  // number of its first host among all
 	shift  []int64 // ns, by its hosts: from their clocks to the common one
@@ -141,7 +151,7 @@ func (j *merger) clock(hosts []trace.Host) {
 		}
 	}
 	for _, s := range j.sources {
-		s.shift = shifts[s.host : int(s.host)+len(s.tape.Manifest().Hosts)]
+		s.shift = shifts[s.host : int(s.host)+len(s.parts[0].Manifest().Hosts)]
 	}
 }
 
@@ -180,7 +190,7 @@ func (j *merger) run(ctx context.Context, total uint64, progress func(done, tota
 // advance reads the next event of a tape and puts it into the heap.
 func (j *merger) advance(s *source) error {
 	ev := &s.next
-	if err := s.events.Next(ev); err == io.EOF {
+	if err := s.read(j.tw, ev); err == io.EOF {
 		return nil
 	} else if err != nil {
 		return fmt.Errorf("%s: %w", s.tape.Name(), err)
@@ -220,8 +230,9 @@ func (j *merger) Pop() any {
 }
 
 // trees copies the trees of files, under names by host if there are several hosts.
-func (s *source) trees(ctx context.Context, hosts int) error {
-	for _, name := range slices.Sorted(maps.Keys(s.tape.Manifest().Files)) {
+func (s *source) trees(ctx context.Context, tw *trace.TapeWriter, t *trace.Tape, hosts int) error {
+	copier := trace.NewCopier(t, tw)
+	for _, name := range slices.Sorted(maps.Keys(t.Manifest().Files)) {
 		host, file := trace.SplitHostFile(name)
 		if !seal.IsTree(file) {
 			continue
@@ -230,7 +241,7 @@ func (s *source) trees(ctx context.Context, hosts int) error {
 		if hosts > 1 {
 			to = trace.HostFile(int(s.host)+host, file)
 		}
-		if err := seal.CopyTree(ctx, s.copier, name, to); err != nil {
+		if err := seal.CopyTree(ctx, copier, name, to); err != nil {
 			return err
 		}
 	}

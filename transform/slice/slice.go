@@ -213,6 +213,7 @@ func (c *slicer) describe() {
 		what += ", of which some"
 	}
 	for i := range m.Hosts {
+		m.Hosts[i].Rotation = nil // it is no part that can be joined with others
 		m.Hosts[i].Window = &trace.Window{SinceNS: c.stateNS, Reason: what}
 	}
 	if m.Losses = trace.Losses(c.losses); len(m.Losses) > 0 {
