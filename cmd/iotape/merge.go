@@ -21,9 +21,11 @@ at which they returned. It stores equal content once.
 Each recording becomes a host of the new tape, even if several recordings are from one
 machine. All times are on one clock. The order of events of different hosts is as exact
 as the clocks of these hosts. The files that strace -ff wrote in one run are one
-recording.`,
+recording, and so are the tapes that record --rotate made: merged, they are the tape that
+the recording would have made without --rotate.`,
 		Example: `  iotape merge -o all.tape client.tape server.tape
   iotape query all.tape "SELECT host, count(*) FROM events GROUP BY host"
+  iotape merge -o server.tape server-*.tape         # of iotape record --rotate
   strace -ff -ttt -o make make && iotape merge -o make.tape make.*`,
 		Args:        cobra.MinimumNArgs(1),
 		Annotations: cli.Exits("0  merged", "2  failed; there is no new tape"),

@@ -3,6 +3,8 @@
 package main
 
 import (
+	"cmp"
+
 	"github.com/spf13/cobra"
 
 	"github.com/iotape/iotape/cmd/internal/cli"
@@ -15,7 +17,7 @@ func newRecord(c *cli.Console) *cobra.Command {
 	p := &r.plan
 	var l livePrint
 	var noIndex bool
-	var last, sealing string
+	var last, sealing, rotation string
 	var dumpOn []string
 	var out cli.OutputFlags
 	cmd := &cobra.Command{
@@ -66,6 +68,10 @@ writes a tape (NAME-1.tape, NAME-2.tape, …) when iotape dump or SIGUSR1 reques
 a program crashes, or when a condition of --dump-on holds. The conditions are errno=EIO,
 op=fsync, slow=50ms, or several of these with commas; exit!=0 (of the command); and end.
 
+With --rotate, a long recording goes on in another tape, NAME-2.tape, …, when the present
+one is full. Each tape is made while the recording goes on. iotape merge joins them to the
+tape of the whole (docs/tapes.md).
+
 With --pipe, the recording passes through layers before it is written: compression,
 checksums, encryption, a queue. With --to, iotape writes the recording to another place
 and makes no tape. See iotape pipe --help and docs/pipes.md. iotape cannot seal an
@@ -81,6 +87,7 @@ encrypted recording here. Run iotape seal --identity where the secret key is.`,
   iotape record --pid 4711 --duration 30s -o slow.tape    # a process that already runs
   iotape record --cgroup docker-3f5e -o container.tape    # until Ctrl-C
   iotape record --all --last 5m --dump-on errno=EIO -o machine.tape
+  iotape record --pid 4711 --rotate 512M,10m,keep=12 -o db.tape   # the last two hours
   iotape record --pipe async,zstd:3,checksum:@sum.key -o make.tape -- make
   iotape record --pipe zstd,encrypt:@recipients --to tls://collector:7070 -- ./server`,
 		Annotations: cli.Exits(
@@ -102,14 +109,17 @@ encrypted recording here. Run iotape seal --identity where the secret key is.`,
 			if p.Flight, err = session.ParseFlight(last, dumpOn); err != nil {
 				return cli.Usage(err)
 			}
-			if p.Flight != nil && !cmd.Flags().Changed("mmap") {
-				p.Capture.Mmap = capture.MmapOff // a dump cannot name what was mapped before it begins
-			}
-			if err := p.CheckFlight(); err != nil {
+			if p.Rotate, err = session.ParseRotate(rotation); err != nil {
 				return cli.Usage(err)
+			}
+			if (p.Flight != nil || p.Rotate != nil) && !cmd.Flags().Changed("mmap") {
+				p.Capture.Mmap = capture.MmapOff // a part cannot name what was mapped before it begins
 			}
 			if err = r.resolveFilter(c, cmd); err != nil {
 				return err
+			}
+			if err = cmp.Or(p.CheckFlight(), p.CheckRotate()); err != nil {
+				return cli.Usage(err)
 			}
 			if err = p.CheckOutput(cmd.Flags().Changed); err != nil {
 				return cli.Usage(err)
@@ -129,6 +139,9 @@ encrypted recording here. Run iotape seal --identity where the secret key is.`,
 	f.StringVar(&last, "last", "",
 		"flight recorder: keep only the last `TIME` or SIZE in memory, such as 30s, 512M, or both with a comma")
 	f.StringArrayVar(&dumpOn, "dump-on", nil, "with --last: write a tape when the condition `THIS` holds; repeatable")
+	f.StringVar(&rotation, "rotate", "",
+		"go on in another tape, TAPE-2.tape, …, when `WHEN` is reached: a SIZE or a TIME, such as 512M or 10m, or "+
+			"both with a comma; keep=N keeps only the last N tapes, as in 10m,keep=6")
 	f.StringVar(&sealing, "seal", "after",
 		"`WHEN` to make the tape: after the end; live, during the recording; or never, which leaves TAPE.partial for "+
 			"iotape seal")

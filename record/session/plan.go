@@ -45,6 +45,7 @@ type Plan struct {
 	To   string      // where the stream goes instead of a tape (package sink); "": nowhere else
 
 	Flight *Flight // not nil: record into memory
+	Rotate *Rotate // not nil: record to several tapes, one after the other
 
 	// Watch, if set, is given the recording while it is made. It makes the recorder's delays short, and is for
 	// recordings that are not into memory.

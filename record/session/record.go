@@ -57,6 +57,8 @@ func Record(ctx context.Context, p *Plan) (*Result, error) {
 		return recordTo(ctx, p)
 	case p.Unkept:
 		return recordNothing(p)
+	case p.Rotate != nil:
+		return recordRotated(ctx, p)
 	}
 	return recordTape(ctx, p)
 }

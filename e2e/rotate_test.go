@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/trace"
+)
+
+// longScript has files that stay open, processes that share them, and names that are used again, in $1 rounds
+// or until there is a file stop.
+const longScript = `exec 3>log 4<script 5<>both
+i=0
+while [ $i -lt $1 ] && [ ! -e stop ]; do
+	i=$((i+1))
+	echo line $i >&3
+	cat script >f$((i%5))
+	read x <&4
+	(mkdir -p d && cd d && cat ../f$((i%5)) >g && cat g >&5)
+	dd if=/dev/zero of=big bs=50000 count=1 2>/dev/null
+done
+echo end >&3
+exit 0
+`
+
+// parts returns the tapes of a rotated recording, in their order.
+func (e *env) parts(t *testing.T, name string) (list []string) {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(e.dir, name+"-*.tape"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := 1; len(list) < len(found); n++ {
+		part := name + "-" + strconv.Itoa(n) + ".tape"
+		if _, err := os.Stat(filepath.Join(e.dir, part)); err == nil {
+			list = append(list, part)
+		}
+		if n > 10000 {
+			t.Fatalf("parts without numbers: %v", found)
+		}
+	}
+	return list
+}
+
+// TestRotate records into one tape after the other. Each is sound and can be replayed; merged they are a recording that
+// can be replayed from its beginning.
+func TestRotate(t *testing.T) {
+	t.Parallel()
+	forWays(t, func(t *testing.T, way string, args []string) {
+		e := runEnv(t)
+		e.write(t, "script", longScript)
+		argv := append([]string{e.iotape, "record", "-o", "x.tape", "--rotate", "300K"}, args...)
+		e.run(t, append(argv, "--", "sh", "script", "20")...)
+		parts := e.parts(t, "x")
+		if len(parts) < 3 {
+			t.Fatalf("parts %v, want 3 or more", parts)
+		}
+		for _, part := range parts {
+			e.run(t, e.iotape, "check", part)
+		}
+		e.run(t, append([]string{e.iotape, "merge", "-o", "all.tape"}, parts...)...)
+		e.run(t, e.iotape, "replay", "all.tape", "--into", "again", "--verify")
+		e.run(t, e.iotape, "replay", parts[1], "--into", "part", "--verify")
+		lines := 0
+		e.events(t, "all.tape", func(ev *event.Event) {
+			if f := ev.Subject(); ev.Op == event.OpWrite && f != nil && strings.HasSuffix(f.Name(), "/log") {
+				lines++
+			}
+		})
+		if lines != 21 {
+			t.Errorf("%d lines were written to the log in the merged tape, want 21", lines)
+		}
+	})
+}
+
+// TestRotateKeep keeps the last tapes of a recording that is rotated by size.
+func TestRotateKeep(t *testing.T) {
+	t.Parallel()
+	e := runEnv(t)
+	e.write(t, "script", longScript)
+	_, said := e.run(t, e.iotape, "record", "--backend", "ptrace", "-o", "x.tape", "--rotate", "200K,keep=2", "--",
+		"sh", "script", "20")
+	parts := e.parts(t, "x")
+	if len(parts) != 2 || !strings.Contains(said, " tapes, of which the first ") || !strings.Contains(said, parts[0]) {
+		t.Errorf("parts %v, want the last two; it said\n%s", parts, said)
+	}
+	e.run(t, append([]string{e.iotape, "merge", "-o", "all.tape"}, parts...)...)
+	e.run(t, e.iotape, "replay", "all.tape", "--into", "again", "--verify")
+}
+
+// TestRotateKilled kills the recorder when some parts are full. The parts that are sealed are whole, and iotape repair
+// makes tapes of the others; together they have everything up to the last one's end.
+func TestRotateKilled(t *testing.T) {
+	t.Parallel()
+	e := runEnv(t)
+	e.write(t, "script", longScript)
+	cmd := exec.CommandContext(t.Context(), e.iotape, "record", "--backend", "ptrace", "--survive", "-o", "x.tape",
+		"--rotate", "300K", "--", "sh", "script", "100000")
+	cmd.Dir, cmd.Env = e.dir, append(os.Environ(), e.vars...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) { // no event says it
+		if _, err := os.Stat(filepath.Join(e.dir, "x-3.tape")); err == nil {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("no third part within a minute")
+		}
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	e.write(t, "stop", "") // the program goes on otherwise
+	left, err := filepath.Glob(filepath.Join(e.dir, "x-*.tape.partial"))
+	if err != nil || len(left) == 0 {
+		t.Fatalf("parts that are not sealed: %v, %v; want one or more", left, err)
+	}
+	for _, partial := range left {
+		if _, said, err := e.try(t, e.iotape, "repair", partial); exitStatus(err) != 1 && err != nil {
+			t.Errorf("repair: %v, want status 1 or 0\n%s", err, said)
+		}
+	}
+	parts := e.parts(t, "x")
+	e.run(t, append([]string{e.iotape, "merge", "-o", "all.tape"}, parts...)...)
+	tape, err := trace.Open(filepath.Join(e.dir, "all.tape"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tape.Close()
+	if m := tape.Manifest(); len(m.Hosts) != 1 || m.Counts.Events < 1000 {
+		t.Errorf("%d hosts and %d events in the merged tape, want 1 and a thousand or more", len(m.Hosts),
+			m.Counts.Events)
+	}
+}
