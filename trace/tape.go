@@ -27,6 +27,8 @@ import (
 var (
 	// ErrNotSealed is wrapped for a recording that is not sealed: a stream, or the directory of one.
 	ErrNotSealed = errors.New("an unsealed stream; run: iotape seal")
+	// ErrNoTape is wrapped for a name that nothing has.
+	ErrNoTape = errors.New("no such tape")
 	// ErrForeign is wrapped for a file that iotape did not write. It is an ErrNotATrace.
 	ErrForeign = fmt.Errorf("%w; if it is another tool's trace, run: iotape convert", ErrNotATrace)
 )
@@ -71,7 +73,7 @@ func opening(path string, err error) error {
 		err = inner.Err
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s: no such tape: %w", path, err)
+		return fmt.Errorf("%s: %w: %w", path, ErrNoTape, err)
 	}
 	return fmt.Errorf("%s: the tape cannot be opened: %w", path, err)
 }

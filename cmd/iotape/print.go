@@ -43,6 +43,9 @@ and --csv writes a table. docs/print.md describes their fields. --filter selects
 			if p.o.Text.Clock, p.o.Text.Location, err = clock.Lines(cmd); err != nil {
 				return err
 			}
+			if p.o.From > p.o.To {
+				return cli.Usage(fmt.Errorf("--from %d is behind --to %d", p.o.From, p.o.To))
+			}
 			t, err := cli.OpenTape(cmd.Context(), args[0])
 			if err != nil {
 				return err

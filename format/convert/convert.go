@@ -167,7 +167,12 @@ func (cv *conversion) importTape(ctx context.Context) (*Result, error) {
 	}
 	switch {
 	case cv.From == nil:
-		return nil, refuse("cannot tell what %s is: --from says it", cv.in)
+		in := cv.in
+		if in == "-" {
+			in = "the standard input"
+		}
+		return nil, refuse("cannot tell what %s is: name its format with --from; iotape convert --help lists the "+
+			"formats", in)
 	case cv.From.Read == nil:
 		return nil, refuse("%s is written, but not read", cv.From.Name)
 	}

@@ -18,6 +18,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/iotape/iotape/internal/hint"
 	"github.com/iotape/iotape/internal/rundir"
 )
 
@@ -136,7 +137,8 @@ func Find(all []*Remote, name string) (*Remote, error) {
 	case len(fits) == 1:
 		return fits[0], nil
 	case len(all) == 0:
-		return nil, errors.New("no recording of this user runs")
+		return nil, hint.With(errors.New("no recording of this user runs"),
+			"iotape record -- COMMAND starts one; run both as the same user")
 	case len(fits) == 0:
 		return nil, fmt.Errorf("no recording has the name or process %s; those that run: %s", name,
 			strings.Join(names, ", "))

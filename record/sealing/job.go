@@ -115,9 +115,12 @@ func (r *Result) Summary() string {
 			report.Count(p.Picked), report.Count(p.Context), report.Count(r.Stats.Events), lost, took,
 			r.Tape, report.Bytes(uint64(r.Size)))
 	}
-	return fmt.Sprintf("%s events, %s of content, %s; %s to %s (%s)",
-		report.Count(r.Stats.Events), report.Bytes(uint64(max(r.Stats.Bytes, 0))), lost, took,
-		r.Tape, report.Bytes(uint64(r.Size)))
+	content := report.Bytes(uint64(max(r.Stats.Bytes, 0))) + " of content"
+	if h := r.Stats.Head; h != nil && h.Content == noContent {
+		content = "no content"
+	}
+	return fmt.Sprintf("%s events, %s, %s; %s to %s (%s)", report.Count(r.Stats.Events), content, lost, took, r.Tape,
+		report.Bytes(uint64(r.Size)))
 }
 
 // LostText says how many records are lost, in capitals if there are any.
@@ -219,6 +222,9 @@ func (u *Unfinished) Seal(ctx context.Context, in io.Reader, progress func(done 
 	u.stats, err = seal.Seal(ctx, stream, u.tw, o)
 	return stopped(err)
 }
+
+// noContent is what it says of one that keeps none.
+const noContent = "none"
 
 // allContent is what the manifest of a recording says that keeps all bytes.
 const allContent = "full"

@@ -135,6 +135,14 @@ func recordTo(ctx context.Context, p *Plan) (*Result, error) {
 	}
 	counted := &countingWriter{w: w}
 	out := &output{spec: spec, sink: counted}
+	if started := p.Capture.Started; p.Capture.Running() {
+		p.Capture.Started = func(pid int) {
+			p.note("recording%s", p.length())
+			if started != nil {
+				started(pid)
+			}
+		}
+	}
 	res, err := p.AnyBackend(func(b *Backend) (*capture.Result, error) { return p.captureWith(b, out) }, func() error {
 		out.abort()
 		return nil

@@ -5,6 +5,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -14,6 +15,7 @@ import (
 	"github.com/iotape/iotape/pipe/encrypt"
 	"github.com/iotape/iotape/predicate"
 	"github.com/iotape/iotape/record/capture"
+	"github.com/iotape/iotape/record/session"
 	"github.com/iotape/iotape/replay"
 	"github.com/iotape/iotape/trace"
 )
@@ -87,6 +89,28 @@ func hintFor(cmd *cobra.Command, err error) string {
 		}
 	case errors.Is(err, syscall.ENOSPC):
 		return "free some space"
+	}
+	return nameHint(cmd, err)
+}
+
+// nameHint returns what can be done where something that was named is not there, or is something else.
+func nameHint(cmd *cobra.Command, err error) string {
+	var process *capture.NoProcessError
+	var command *session.CommandError
+	var path *fs.PathError
+	switch {
+	case errors.As(err, &process):
+		return "ps -e lists the processes that run"
+	case errors.As(err, &command) && command.Found:
+		return "chmod +x makes a file executable"
+	case errors.As(err, &command):
+		return "check its name, or give its path"
+	case errors.Is(err, trace.ErrNotATrace) && cmd.Name() != "check":
+		return "iotape convert --from FORMAT reads what is not recognised; iotape convert --help lists the formats"
+	case errors.Is(err, trace.ErrNoTape):
+		return "name a tape, a recording that is not sealed yet, or a trace of another tool"
+	case errors.As(err, &path) && path.Op == "mkdir" && errors.Is(err, fs.ErrNotExist):
+		return "make the directory that it is to be in, or choose another with -o"
 	}
 	return ""
 }

@@ -51,6 +51,9 @@ func FlagError(cmd *cobra.Command, err error) error {
 		}
 		return err
 	}
+	if !cmd.HasParent() && unknown.GetSpecifiedName() == "v" {
+		return hint.With(err, "iotape --version prints the version")
+	}
 	for _, flag := range unknown.GetSpecifiedName() {
 		if text, ok := straceHabits[string(flag)]; ok {
 			return hint.With(err, "%s", strings.Replace(text, "%s", filtering(cmd), 1))
@@ -139,7 +142,12 @@ func checkRequired(cmd *cobra.Command) error {
 // argumentError says which arguments of a command are missing, or that there are too many.
 func argumentError(cmd *cobra.Command, args []string, err error) error {
 	var names []string // as the command's usage has them
-	for _, word := range strings.Fields(cmd.Use)[1:] {
+	words, many := strings.Fields(cmd.Use)[1:], false
+	for i, word := range words {
+		if i > 0 && strings.HasPrefix(words[i-1], "-") {
+			continue // the value of a flag
+		}
+		many = many || strings.HasSuffix(word, "...")
 		if word[0] >= 'A' && word[0] <= 'Z' {
 			names = append(names, strings.TrimSuffix(word, "..."))
 		}
@@ -150,6 +158,9 @@ func argumentError(cmd *cobra.Command, args []string, err error) error {
 	case len(args) < len(names):
 		missing := names[len(args):]
 		return fmt.Errorf("%s %s: %s", strings.Join(missing, " and "), isMissing(len(missing)), cmd.UseLine())
+	}
+	if !many && len(args) > len(names) {
+		return fmt.Errorf("there are too many arguments, from %q on: %s", args[len(names)], cmd.UseLine())
 	}
 	return fmt.Errorf("there are too many arguments, or too few: %s", cmd.UseLine())
 }
@@ -166,11 +177,11 @@ func UnknownCommand(cmd *cobra.Command, args []string) error {
 			names = append(names, sub.Name())
 		}
 	}
-	if near := spell.Nearest(args[0], names); near != "" {
-		return hint.With(err, "did you mean %s %s?", cmd.CommandPath(), near)
-	}
 	if _, lookErr := exec.LookPath(args[0]); lookErr == nil && !cmd.HasParent() {
 		return hint.With(err, "to record a program: iotape record -- %s", strings.Join(args, " "))
+	}
+	if near := spell.Nearest(args[0], names); near != "" {
+		return hint.With(err, "did you mean %s %s?", cmd.CommandPath(), near)
 	}
 	return hint.With(err, "%s --help lists the commands", cmd.CommandPath())
 }

@@ -22,7 +22,7 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"look"}, "TAPE and FILE are missing: iotape look TAPE FILE [flags]", ""},
 		{[]string{"look", "a"}, "FILE is missing: iotape look TAPE FILE [flags]", ""},
 		{[]string{"look", "a", "b", "c", "--into", "d"},
-			"there are too many arguments, or too few: iotape look TAPE FILE [flags]", ""},
+			"there are too many arguments, from \"c\" on: iotape look TAPE FILE [flags]", ""},
 		{[]string{"look", "a", "b"}, "--into DIR is missing: the DIR to make", ""},
 		{[]string{"look", "--from", "x"}, `--from: "x" is not a number`, ""},
 		{[]string{"look", "--from", "-1"}, `--from: "-1" is not a number`, ""},
