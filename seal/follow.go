@@ -4,6 +4,7 @@ package seal
 
 import (
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/event/facts"
 	"github.com/iotape/iotape/model/posix"
 	"github.com/iotape/iotape/trace"
 )
@@ -20,7 +21,12 @@ type Follower struct {
 	resolver  *resolver
 	applied   func(at uint64)
 	facts     *posix.Facts
+	processes facts.Tracker
+	most      int // processes in it, before those that have ended are forgotten
 }
+
+// manyProcesses is how many more processes than those that live may be remembered.
+const manyProcesses = 4096
 
 // followSlackNS is slackNS for a Follower, for which less time is less memory. What
 // back ends say of their clocks (trace.Frame.Until) is exact by itself.
@@ -103,10 +109,25 @@ func (f *Follower) Flush(before uint64) error {
 // event follows an event that the model has applied.
 func (f *Follower) event(it *item, closed []event.OpenID) error {
 	f.facts.See(&it.ev, closed)
+	f.processes.See(&it.ev)
+	if f.processes.Len() > max(f.most, manyProcesses) {
+		alive := f.alive()
+		f.processes.Keep(0, func(pid uint32) bool { return alive[pid] })
+		f.most = 2 * f.processes.Len()
+	}
 	if it.at != noRecord && it.ev.Kind != event.LossMark {
 		f.applied(it.at)
 	}
 	return nil
+}
+
+// alive returns the processes that have threads.
+func (f *Follower) alive() map[uint32]bool {
+	alive := map[uint32]bool{}
+	for _, t := range f.resolver.model.Threads() {
+		alive[t.PID] = true
+	}
+	return alive
 }
 
 // noContent is the store of who needs no content but what stands in events.

@@ -4,9 +4,11 @@ package seal
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/event/facts"
 	"github.com/iotape/iotape/model/posix"
 	"github.com/iotape/iotape/trace"
 )
@@ -15,9 +17,9 @@ import (
 // what a stream of the remaining records has to begin with. It appends nothing
 // before the first event.
 //
-// Threads come first with their identities; then comes what posix.Model.State says,
-// and last what was read at the entry of calls that have not returned. All have one
-// time, just before the first event that may follow.
+// Threads come first with their identities; then comes what posix.Model.State says, then
+// where the processes run and with what, and last what was read at the entry of calls that
+// have not returned. All have one time, just before the first event that may follow.
 func (f *Follower) AppendState(b []byte) []byte {
 	if f.assembler.sealed == 0 {
 		return b
@@ -35,6 +37,9 @@ func (f *Follower) AppendState(b []byte) []byte {
 	}
 	for ev := range f.resolver.model.State(f.facts) {
 		w.state(ev)
+	}
+	for _, pid := range slices.Sorted(maps.Keys(f.alive())) {
+		w.process(pid, f.processes.Of(0, pid))
 	}
 	w.entries(threads)
 	return w.b
@@ -128,6 +133,20 @@ func (w *stateWriter) state(ev *event.Event) {
 			Size: f.Size, Pos: f.Pos, Nlink: f.Nlink, UID: f.UID, GID: f.GID,
 		}}
 		text(f.Path)
+	}
+	w.put(&r)
+}
+
+// process writes where a process runs and with what, if that is known.
+func (w *stateWriter) process(pid uint32, d *facts.Described) {
+	if d == nil {
+		return
+	}
+	r := trace.Record{Type: trace.RecProcess, PID: pid, TID: pid}
+	for part, b := range [...][]byte{facts.PartFacts: d.Text, facts.PartEnv: d.Env, facts.PartArgs: d.Args} {
+		if b != nil {
+			r.Pieces = append(r.Pieces, trace.Piece{Arg: uint8(part), Len: uint32(len(b)), Data: b})
+		}
 	}
 	w.put(&r)
 }

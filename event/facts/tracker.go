@@ -4,6 +4,7 @@ package facts
 
 import (
 	"bytes"
+	"maps"
 
 	"github.com/iotape/iotape/event"
 )
@@ -49,6 +50,14 @@ func (t *Tracker) See(ev *event.Event) {
 			delete(t.known, child)
 		}
 	}
+}
+
+// Len returns of how many processes facts are kept, also of those that have ended.
+func (t *Tracker) Len() int { return len(t.known) }
+
+// Keep forgets the processes of a host that alive does not name.
+func (t *Tracker) Keep(host uint32, alive func(pid uint32) bool) {
+	maps.DeleteFunc(t.known, func(k id, _ *Described) bool { return k.host == host && !alive(k.pid) })
 }
 
 // Of returns the facts of a process, nil if none are known.

@@ -279,7 +279,7 @@ type call struct {
 // divideRecord discards a record in the part that it does not belong to.
 func divideRecord(p *frame, off int, body []byte, rec *trace.Record, next map[call]bool, since uint64) {
 	switch trace.TypeOf(body) {
-	case trace.RecTask, trace.RecEnter, trace.RecLink: // they make no events
+	case trace.RecTask, trace.RecEnter, trace.RecLink, trace.RecStack: // they make no events
 	case trace.RecData:
 		if rec.Decode(body) == nil && next[call{rec.TID, rec.Enter}] {
 			trace.Discard(p.own, off)

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/event/facts"
 	"github.com/iotape/iotape/internal/testenv"
 	"github.com/iotape/iotape/record/rotate"
 	"github.com/iotape/iotape/seal"
@@ -139,8 +141,11 @@ func texts(t *testing.T, tape *trace.Tape) (all []string) {
 			t.Fatal(err)
 		}
 		x := *ev
-		x.Bufs = nil
+		x.Bufs, x.Stack = nil, nil
 		s := fmt.Sprintf("%+v", x)
+		if ev.Stack != nil {
+			s += fmt.Sprintf(" %+v", *ev.Stack)
+		}
 		for i := range ev.Bufs {
 			b := &ev.Bufs[i]
 			content, missing, err := tape.ContentZero(b, nil)
@@ -164,6 +169,7 @@ func joined(t *testing.T, whole []string, parts []*file) {
 		if h.Rotation == nil || h.Rotation.Part != i+1 || (h.Window != nil) != (i > 0) {
 			t.Errorf("part %d has the rotation %+v and the window %+v", i+1, h.Rotation, h.Window)
 		}
+		described(t, i+1, tape)
 		tapes = append(tapes, tape)
 	}
 	slices.Reverse(tapes)
@@ -194,12 +200,36 @@ func joined(t *testing.T, whole []string, parts []*file) {
 	}
 }
 
+// described checks that a part says of each process with calls where it runs, as the whole does.
+func described(t *testing.T, part int, tape *trace.Tape) {
+	t.Helper()
+	var known facts.Tracker
+	for ev, err := range tape.Events() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		known.See(ev)
+		started := ev.Op == event.OpExecve // of which the first process is described by its end
+		if ev.Kind == event.Call && !started && known.Of(ev.Host, ev.PID) == nil {
+			t.Errorf("part %d does not say where process %d runs, which calls %s", part, ev.PID, ev.Op)
+			return
+		}
+	}
+}
+
 func TestSplit(t *testing.T) {
 	t.Run("ptrace", func(t *testing.T) { splitBy(t, "ptrace") })
 	t.Run("ebpf", func(t *testing.T) {
 		testenv.NeedBPF(t)
 		splitBy(t, "ebpf")
 	})
+}
+
+// TestSplitStacks: a call and its stack are in one part.
+func TestSplitStacks(t *testing.T) {
+	stream := recorded(t, "--backend", "ptrace", "--mmap", "off", "--stacks=op = openat")
+	whole := texts(t, sealed(t, stream))
+	joined(t, whole, split(t, stream, rotate.Options{Bytes: int64(len(stream)/3 + 1000)}))
 }
 
 func splitBy(t *testing.T, backend string) {
