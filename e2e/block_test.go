@@ -20,6 +20,7 @@ import (
 // finds both.
 func TestBlockRequests(t *testing.T) {
 	t.Parallel()
+	testenv.Short(t, "it makes file systems")
 	testenv.NeedBPF(t)
 	const size = 3 << 20
 	for _, fs := range []string{"ext4", "xfs", "btrfs"} {

@@ -159,6 +159,7 @@ func TestPSFacts(t *testing.T) {
 
 // TestUnits records units and containers by their names: those that run, and one that is started later.
 func TestUnits(t *testing.T) {
+	testenv.Short(t, "it waits for units")
 	testenv.NeedRoot(t)
 	testenv.NeedBPF(t)
 	group := containerCgroup(t)
@@ -240,6 +241,7 @@ func pipes(t *testing.T, cmd *exec.Cmd) (in io.WriteCloser, out io.Reader) {
 
 // TestAttachThreads: a recording of a process with many threads has each of them.
 func TestAttachThreads(t *testing.T) {
+	testenv.Short(t, "it makes a thousand threads")
 	testenv.NeedProgram(t, "python3")
 	const program = `
 import sys, threading

@@ -92,6 +92,8 @@ func (e *stackEnv) stacks(t *testing.T, tape string) map[event.Op][]*event.Stack
 
 // TestStacks compares the stacks of calls that a program makes from known places, however it was compiled.
 func TestStacks(t *testing.T) {
+	t.Parallel()
+	testenv.Short(t, "it records many programs")
 	for _, way := range stackWays {
 		for _, b := range builds {
 			t.Run(way+" "+b.name, func(t *testing.T) { testStacks(t, way, b.args) })
@@ -176,6 +178,7 @@ func checkLines(t *testing.T, stacks []*event.Stack) {
 // TestStackUnknown records a program whose C library does not say where its callers are: its stacks end there, say
 // so, and have no frame that is not one.
 func TestStackUnknown(t *testing.T) {
+	t.Parallel()
 	testenv.NeedProgram(t, "musl-gcc")
 	e := stackEnv{t.TempDir()}
 	program := filepath.Join(e.dir, "program")
@@ -200,6 +203,7 @@ func TestStackUnknown(t *testing.T) {
 
 // TestStackLimit records a recursion that is deeper than stacks are: they end, and say so.
 func TestStackLimit(t *testing.T) {
+	t.Parallel()
 	testenv.NeedProgram(t, "gcc")
 	e := stackEnv{t.TempDir()}
 	program := filepath.Join(e.dir, "program")
@@ -224,6 +228,8 @@ func TestStackLimit(t *testing.T) {
 
 // TestStacksOfStrace compares addresses and modules with those of strace -k.
 func TestStacksOfStrace(t *testing.T) {
+	t.Parallel()
+	testenv.Short(t, "it records under strace, too")
 	testenv.NeedProgram(t, "gcc", "strace")
 	if b, _ := exec.Command("strace", "-V").Output(); !strings.Contains(string(b), "stack-trace=") {
 		testenv.Lacks(t, "needs strace with stacks")
@@ -257,6 +263,8 @@ func TestStacksOfStrace(t *testing.T) {
 
 // TestStacksOfGo records a program of Go, with and without its symbols.
 func TestStacksOfGo(t *testing.T) {
+	t.Parallel()
+	testenv.Short(t, "it builds programs of Go")
 	testenv.NeedProgram(t, "go")
 	e := stackEnv{t.TempDir()}
 	source := filepath.Join(e.dir, "main.go")
@@ -313,6 +321,7 @@ func main() {
 
 // TestStacksKept makes tapes of a tape: they have its stacks, anonymised ones without the names of files.
 func TestStacksKept(t *testing.T) {
+	t.Parallel()
 	testenv.NeedProgram(t, "gcc")
 	e := stackEnv{t.TempDir()}
 	program := filepath.Join(e.dir, "program")
@@ -344,6 +353,8 @@ func TestStacksKept(t *testing.T) {
 
 // TestStacksAtReturn records the stacks of calls of which only the result says whether they are wanted.
 func TestStacksAtReturn(t *testing.T) {
+	t.Parallel()
+	testenv.Short(t, "it records with each back end")
 	testenv.NeedProgram(t, "gcc")
 	e := stackEnv{t.TempDir()}
 	program := filepath.Join(e.dir, "program")

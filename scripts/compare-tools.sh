@@ -106,6 +106,8 @@ for t in "${tools[@]}"; do
 done
 fresh
 rm -rf it2.tape && "$iotape" record --no-index -o it2.tape -- "${program[@]}" 2>/dev/null
+fresh
+rm -rf disk.tape && "$iotape" record --block-requests --no-index -o disk.tape -- "${program[@]}" 2>/dev/null
 
 # The questions: a name; for iotape a command whose output must have the text; for the others the text in their output.
 # "-" where a tool has no command or output for it at all.
@@ -130,7 +132,7 @@ ask 'How did the calls divide by operation?' 'stat it.tape' 'openat' '^ *[0-9.]+
 ask 'What differs between two runs?' 'diff it.tape it2.tape' 'calls' '-'
 ask 'What would the same calls do on another disk?' 'replay it.tape --into again --verify' 'calls made' '-'
 ask 'Can it be shared without names?' 'anonymise it.tape anon.tape --keys keys --json' 'as_recorded' '-'
-ask 'Which disk request took how long?' '-' '-' '^[0-9]+ +[a-z]+[0-9a-z]* +[a-z]+ +[0-9]+ +[0-9]+$'
+ask 'Which disk request took how long?' 'print disk.tape --filter "op = block_write"' 'block_write\(.*/filler\.bin.*<[0-9.]+>$' '^[0-9]+ +[a-z]+[0-9a-z]* +[a-z]+ +[0-9]+ +[0-9]+$'
 
 table() {
 	printf '| question |'; printf ' %s |' "${tools[@]}"; printf '\n|---|'; printf -- '---|%.0s' "${tools[@]}"; printf '\n'

@@ -218,6 +218,7 @@ func described(t *testing.T, part int, tape *trace.Tape) {
 }
 
 func TestSplit(t *testing.T) {
+	testenv.Short(t, "it seals each part")
 	t.Run("ptrace", func(t *testing.T) { splitBy(t, "ptrace") })
 	t.Run("ebpf", func(t *testing.T) {
 		testenv.NeedBPF(t)
@@ -240,7 +241,8 @@ func splitBy(t *testing.T, backend string) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			parts := split(t, stream, rotate.Options{Bytes: int64(len(stream)/n + 1000)})
 			t.Logf("%d events in %d parts", len(whole), len(parts))
-			if n > 1 && len(parts) < 2 {
+			// With eBPF it depends on how often the recorder got to run.
+			if n > 1 && len(parts) < 2 && backend != "ebpf" {
 				t.Errorf("%d parts, want about %d", len(parts), n)
 			}
 			joined(t, whole, parts)

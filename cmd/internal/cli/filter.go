@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/predicate"
 	"github.com/iotape/iotape/predicate/source"
@@ -79,8 +80,8 @@ func Filtered(c *Console, t *trace.Tape, g *predicate.Graph) iter.Seq2[*event.Ev
 // UnknownPrograms says for how many processes a filter with exe, cgroup, container, pod or unit had no answer.
 func (c *Console) UnknownPrograms(m *predicate.Matcher) {
 	if n := m.Unknown(); n > 0 {
-		c.Say("filter: the tape does not say what %d processes run and where: until they execute a program, exe, "+
-			"cgroup, container, pod and unit do not match them", n)
+		c.Say("filter: the tape does not say what %s ran, and where, before the first execve: exe, cgroup, container, "+
+			"pod and unit do not match there", report.Plural(n, "process", "processes"))
 	}
 }
 
