@@ -160,3 +160,20 @@ func TestForwardedUser(t *testing.T) {
 		p.ends(t, 0)
 	})
 }
+
+// TestWhoSentSIGKILL: no thread takes a SIGKILL, but with eBPF the tape says who sent it.
+func TestWhoSentSIGKILL(t *testing.T) {
+	t.Parallel()
+	testenv.NeedBPF(t)
+	for _, overflow := range []string{"block", "drop"} {
+		e := newEnv(t, testenv.Iotape(t), "", nil)
+		stdout, _, _ := e.records(t, []string{"--backend", "ebpf", "--on-overflow", overflow}, "sh", "-c",
+			"sleep 1000 & echo $$; kill -9 $!; kill -9 $! 2>/dev/null; wait; exit 0")
+		out, _ := e.run(t, e.iotape, "print", "--json", "a.tape", "--filter", "signal = SIGKILL")
+		want := []string{"signal SIGKILL terminates SI_USER", "exited SIGKILL"}
+		if diff := cmp.Diff(want, signalEvents(t, []byte(out))); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", overflow, diff)
+		}
+		contains(t, out, `"si_pid":`+strings.TrimSpace(stdout))
+	}
+}

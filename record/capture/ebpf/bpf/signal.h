@@ -3,8 +3,8 @@
  *
  * The kernel's tracepoint signal_deliver tells of those that a thread takes: all of a thread that is
  * traced (the recorder traces to hold threads). Of one that is not, the kernel forgets at once what
- * the program ignores, and makes a signal that ends the process a SIGKILL for each thread: of these
- * signal_generate tells, which runs in whoever sends. */
+ * the program ignores, and makes a signal that ends the process a SIGKILL for each thread: of these, and
+ * of a SIGKILL that somebody sends, signal_generate tells, which runs in whoever sends. */
 #pragma once
 
 #include "follow.h"
@@ -73,10 +73,16 @@ static __always_inline int signal_sent(u32 sig, void *info, struct task_struct *
 	struct rec_signal r = {};
 	u32 action = IOT_SIGNAL_IGNORED;
 
-	if (!st || st->flags & TASK_EXCLUDED || released() || t->ptrace)
+	if (!st || st->flags & TASK_EXCLUDED || released())
 		return 0;
-	if (BPF_CORE_READ(t, signal, flags) & SIGNAL_GROUP_EXIT) {
-		if (result != SIGNAL_SENT || sig == SIGKILL || BPF_CORE_READ(t, signal, group_exit_code) != sig)
+	if (sig == SIGKILL) { /* no thread takes it: this alone knows who sent it */
+		if (result != SIGNAL_SENT)
+			return 0;
+		action = IOT_SIGNAL_TERMINATES;
+	} else if (t->ptrace) {
+		return 0;
+	} else if (BPF_CORE_READ(t, signal, flags) & SIGNAL_GROUP_EXIT) {
+		if (result != SIGNAL_SENT || BPF_CORE_READ(t, signal, group_exit_code) != sig)
 			return 0;
 		action = IOT_SIGNAL_TERMINATES;
 	} else if (result != SIGNAL_NOT_TAKEN) {
