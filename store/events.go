@@ -2,7 +2,12 @@
 
 package store
 
-import "github.com/iotape/iotape/event"
+import (
+	"strings"
+
+	"github.com/iotape/iotape/analyze/report/flame"
+	"github.com/iotape/iotape/event"
+)
 
 // row is an event with what several columns need of it.
 type row struct {
@@ -141,6 +146,7 @@ func eventColumns(hosts []string) []column[row] {
 			return int(action)
 		}),
 		textColumn("note", func(r *row) string { return r.Note() }),
+		textColumn("stack", (*row).stack),
 		maybeColumn("child", func(r *row) (uint32, bool) { return r.Child, r.Child != 0 }),
 		numberColumn("arg0", func(r *row) uint64 { return r.Args[0] }),
 		numberColumn("arg1", func(r *row) uint64 { return r.Args[1] }),
@@ -153,4 +159,17 @@ func eventColumns(hosts []string) []column[row] {
 		numberColumn("late", func(r *row) bool { return r.Flags&event.Late != 0 }),
 		numberColumn("flags", func(r *row) uint16 { return uint16(r.Flags) }),
 	}
+}
+
+// stack returns the names of the functions that were active, the outermost first, with ";" between them, "" if
+// that was not recorded.
+func (r *row) stack() string {
+	if r.Stack == nil {
+		return ""
+	}
+	var names []string
+	for i := len(r.Stack.Frames) - 1; i >= 0; i-- {
+		names = append(names, strings.ReplaceAll(flame.FrameName(&r.Stack.Frames[i]), ";", ","))
+	}
+	return strings.Join(names, ";")
 }
