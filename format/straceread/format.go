@@ -123,6 +123,8 @@ func writeFile(_ context.Context, out io.Writer, t *trace.Tape, o *format.Option
 		case event.Woken:
 			done.LeftOut("wake-ups", 1)
 			continue
+		case event.Described: // every tape has them, and strace has no line for them
+			continue
 		case event.Call:
 			held := ev.Spec().NeedsStop
 			for i := range ev.Bufs {

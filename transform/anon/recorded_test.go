@@ -20,6 +20,7 @@ import (
 	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/bench/workload"
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/event/facts"
 	"github.com/iotape/iotape/internal/testenv"
 	"github.com/iotape/iotape/seal"
 	"github.com/iotape/iotape/trace"
@@ -244,7 +245,7 @@ func secretsOf(t *testing.T, tp *trace.Tape) *secrets {
 					s.add(data)
 				}
 			case how != asStructure && how != asIs: // small numbers, pointers, and names that are paths elsewhere
-				s.add(b.Inline)
+				s.add(values(ev, b)...)
 			}
 		}
 	}
@@ -361,6 +362,18 @@ func (s *secrets) name(names ...string) {
 	}
 }
 
+// values returns what a buffer says, without the words around it that each tape has.
+func values(ev *event.Event, b *event.Buf) (list [][]byte) {
+	if ev.Kind != event.Described || b.Arg != facts.PartFacts {
+		return [][]byte{b.Inline}
+	}
+	for line := range bytes.SplitSeq(b.Inline, []byte{0}) {
+		_, value, _ := bytes.Cut(line, []byte{'='})
+		list = append(list, value)
+	}
+	return list
+}
+
 // search looks through all that a tape holds, decoded, and through its files as they are.
 func (s *secrets) search(t *testing.T, out *trace.Tape) {
 	t.Helper()
@@ -400,7 +413,7 @@ func (s *secrets) search(t *testing.T, out *trace.Tape) {
 		}
 		for i := range ev.Bufs {
 			b := &ev.Bufs[i]
-			in(fmt.Sprintf("%s, argument %d", where, b.Arg), b.Inline)
+			in(fmt.Sprintf("%s, argument %d", where, b.Arg), values(ev, b)...)
 			if b.Kind == event.KindText || b.Kind == event.KindStrings {
 				whole(where, strings.Split(string(b.Inline), "\x00")...)
 			}
