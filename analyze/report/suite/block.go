@@ -91,8 +91,8 @@ type readsRow struct {
 }
 
 type blockRequest struct {
+	host        uint32
 	enter, exit int64
-	device      uint64
 	file        int // its number; -1: none
 	bytes       uint64
 	op          event.Op
@@ -143,7 +143,7 @@ func (v *blockRequests) request(s *seen) {
 		bytes = 0
 	}
 	d.Bytes += bytes
-	r := blockRequest{s.Enter, s.Exit, s.Args[1], -1, bytes, s.Op}
+	r := blockRequest{s.Host, s.Enter, s.Exit, -1, bytes, s.Op}
 	if s.file != nil {
 		r.file = s.file.id
 		v.file(s, bytes)
@@ -198,10 +198,13 @@ func (v *blockRequests) sync(s *seen) {
 		own = s.file.id
 	}
 	var busy intervals
-	for i := range v.recent {
-		q := &v.recent[i]
-		if q.exit <= s.Enter || q.enter >= s.Exit {
+	for i := range v.recent { // from the last to end: those before ended earlier
+		q := &v.recent[(v.next+len(v.recent)-1-i)%len(v.recent)]
+		if q.host != s.Host || q.enter >= s.Exit {
 			continue
+		}
+		if q.exit <= s.Enter {
+			break
 		}
 		r.Requests++
 		busy.add(max(q.enter, s.Enter), min(q.exit, s.Exit))
