@@ -4,15 +4,17 @@ package top
 
 import (
 	"os"
-	"regexp"
 	"strconv"
+	"strings"
+
+	"github.com/iotape/iotape/event/facts"
 )
 
 // containers are the names of the containers of processes, as far as they were asked for.
 type containers map[uint32]string
 
-// of returns the container of a process: the first 12 digits of its ID, which Docker, containerd, CRI-O and Podman put
-// into the name of its control group, or LXC's name. It is "" for none, and for a process that has ended.
+// of returns the container of a process: the first 12 digits of its ID, or its name if it
+// has none. It is "" for none, and for a process that has ended.
 func (c containers) of(pid uint32) string {
 	name, known := c[pid]
 	if !known {
@@ -23,14 +25,12 @@ func (c containers) of(pid uint32) string {
 	return name
 }
 
-var containerNames = regexp.MustCompile(
-	`(?m)(?:^|[/-])([0-9a-f]{12})[0-9a-f]{52}(?:\.scope)?(?:/|$)|/lxc\.payload\.([^/\n]+)`)
-
-// containerOf returns the container that a /proc/PID/cgroup names.
+// containerOf returns the container that a /proc/PID/cgroup names, in whichever hierarchy.
 func containerOf(cgroup string) string {
-	m := containerNames.FindStringSubmatch(cgroup)
-	if m == nil {
-		return ""
+	for line := range strings.Lines(cgroup) {
+		if id := facts.Container(strings.TrimSuffix(line, "\n")); id != "" {
+			return facts.ShortContainer(id)
+		}
 	}
-	return m[1] + m[2]
+	return ""
 }
