@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -67,8 +68,10 @@ func (p *process) ends(t *testing.T, want int) {
 	}
 }
 
-func forBackends(t *testing.T, f func(t *testing.T, backend string)) {
-	for _, b := range inTurn(t, append([]string{"ebpf"}, backendsWithoutRights()...)) {
+func forBackends(t *testing.T, f func(t *testing.T, backend string), except ...string) {
+	names := append([]string{"ebpf"}, backendsWithoutRights()...)
+	names = slices.DeleteFunc(names, func(b string) bool { return slices.Contains(except, b) })
+	for _, b := range inTurn(t, names) {
 		t.Run(b, func(t *testing.T) {
 			if b == "ebpf" {
 				testenv.NeedBPF(t)
