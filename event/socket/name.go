@@ -133,9 +133,12 @@ func appendPath(b []byte, path string) []byte {
 	return strconv.AppendQuoteToASCII(b, path)
 }
 
-// maxName bounds the names that Parse takes apart, in bytes: twice a path of 108 bytes that are all
-// escaped, and the rest.
+// maxName bounds the names that Parse takes apart, in bytes: two paths of maxPath bytes, each written
+// as an escape of four, and the rest.
 const maxName = 2048
+
+// maxPath bounds the path of a local socket, in bytes: what a struct sockaddr_storage has room for.
+const maxPath = maxSockaddr - 2
 
 // Parse takes the name of an open socket apart; false if it is none.
 func Parse(name string) (e Ends, ok bool) {
@@ -248,7 +251,7 @@ func (e *Ends) parseWord(s string) (rest string, ok bool) {
 	}
 	path, err := strconv.Unquote(quoted)
 	*at = Address{Path: mark + path, Set: mark+path != ""}
-	return s[len(quoted):], err == nil
+	return s[len(quoted):], err == nil && len(at.Path) <= maxPath
 }
 
 // cutNumber takes the digits at the beginning.

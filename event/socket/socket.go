@@ -78,9 +78,23 @@ func Decode(b []byte, ino uint64) (e Ends, ok bool) {
 	if e.Family == Unix {
 		e.Ino, e.PeerIno, e.PID, e.UID = ino, le.Uint64(b[8:]), le.Uint32(b[16:]), le.Uint32(b[20:])
 	}
-	e.Local = Sockaddr(b[HeadBytes:][:local])
-	e.Peer = Sockaddr(b[HeadBytes+local:][:peer])
+	e.Local = addressOf(e.Family, b[HeadBytes:][:local])
+	e.Peer = addressOf(e.Family, b[HeadBytes+local:][:peer])
 	return e, true
+}
+
+// addressOf reads the address of a socket of a family. One of another family says nothing about it;
+// the two families of the internet share sockets (ipv6(7), IPV6_ADDRFORM).
+func addressOf(family uint16, b []byte) (a Address) {
+	if len(b) < 2 {
+		return a
+	}
+	internet := func(family uint16) bool { return family == Inet || family == Inet6 }
+	own := binary.LittleEndian.Uint16(b)
+	if own != family && !(internet(own) && internet(family)) {
+		return a
+	}
+	return Sockaddr(b)
 }
 
 // Encode writes the form of a stream. Both addresses are struct sockaddr of at most 128 bytes, or

@@ -79,6 +79,29 @@ func TestEncoded(t *testing.T) {
 	}
 }
 
+// A damaged stream says an address of the internet of a socket of AF_VSOCK: it is no address of it.
+func TestAddressOfAnotherFamily(t *testing.T) {
+	inet := []byte{2, 0, 0x2f, 0x72, 122, 1, 47, 120, 0, 0, 0, 0, 0, 0, 0, 0}
+	inet6 := (&Address{IP: netip.MustParseAddr("::1"), Port: 80, Set: true}).Sockaddr(Inet6)
+	tests := []struct {
+		family, protocol uint16
+		address          []byte
+		want             string
+	}{
+		{Vsock, 0, inet, "VSOCK-STREAM:[7]"},
+		{Unix, 0, inet, "UNIX-STREAM:[7]"},
+		{Netlink, 0, inet, "NETLINK:[ROUTE]"},
+		{Inet6, protoTCP, inet, "TCPv6:[122.1.47.120:12146]"},
+		{Inet, protoTCP, inet6, "TCP:[[::1]:80]"},
+	}
+	for _, tt := range tests {
+		e, ok := Decode(Encode(&Ends{Family: tt.family, Type: Stream, Protocol: tt.protocol}, tt.address, nil), 7)
+		if got := e.Name(7); !ok || got != tt.want {
+			t.Errorf("family %d with the address %v: got %s, %t, want %s", tt.family, tt.address, got, ok, tt.want)
+		}
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add("TCP:[10.0.0.1:4242->10.0.0.2:80]")
 	f.Add(`UNIX-STREAM:[7->8,@"a\x00b",peer="/x",pid=9,uid=1]`)
