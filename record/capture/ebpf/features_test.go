@@ -37,7 +37,7 @@ func TestOlderKernel(t *testing.T) {
 				run  func(*testing.T)
 			}{
 				{"accepted", TestAccepted},
-				{"content", TestContent},
+				{"content", func(t *testing.T) { testContent(t, 20) }},
 				{"shell", TestShell},
 				{"arguments", TestLongArguments},
 				{"rings", TestTinyRings},

@@ -1,6 +1,7 @@
 /* Moves content of many sizes by many calls. Every file holds pattern(offset), so
  * that each recorded call can be checked by itself.
- * content DIR [big]: with big, 300 MiB in single calls too. */
+ * content DIR [MIB [CALLS]]: also so many MiB in one call (none if not given or 0); so many calls
+ * of each thread (200). */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -105,10 +106,9 @@ static void inside(const char *dir, unsigned char *buf)
 	close(p[0]), close(p[1]), close(in), close(out);
 }
 
-static void big(const char *dir)
+static void big(const char *dir, size_t n)
 {
 	char name[4096];
-	size_t n = 300ul << 20;
 	unsigned char *m = mmap(0, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	CHECK(m != MAP_FAILED);
 	fill(m, 0, n);
@@ -116,8 +116,8 @@ static void big(const char *dir)
 	int fd = open(name, O_RDWR | O_CREAT | O_TRUNC, 0644);
 	CHECK(fd >= 0);
 	moved(fd, write(fd, m, n), n);
-	struct iovec v[3] = {{m + 7, 100ul << 20}, {m + 7 + (100ul << 20), 1}, {m + 8 + (100ul << 20), 150ul << 20}};
-	moved(fd, preadv(fd, v, 3, 7), (250ul << 20) + 1);
+	struct iovec v[3] = {{m + 7, n / 3}, {m + 7 + n / 3, 1}, {m + 8 + n / 3, n / 2}};
+	moved(fd, preadv(fd, v, 3, 7), n / 3 + 1 + n / 2);
 	munmap(m, n);
 	close(fd);
 }
@@ -147,8 +147,8 @@ int main(int argc, char **argv)
 	sizes(dir, buf);
 	vectors(dir, buf);
 	inside(dir, buf);
-	if (argc > 2 && !strcmp(argv[2], "big"))
-		big(dir);
+	if (argc > 2 && atoi(argv[2]))
+		big(dir, (size_t)atoi(argv[2]) << 20);
 	thread_dir = dir;
 	thread_calls = argc > 3 ? atoi(argv[3]) : 200;
 	pthread_t t[8];
