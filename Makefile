@@ -6,7 +6,7 @@ GO ?= go
 # Version stamping needs a git that trusts this directory; where it does not, do without.
 VCS := $(shell git rev-parse HEAD >/dev/null 2>&1 || echo -buildvcs=false)
 TEST_TIMEOUT ?= 35m
-FUZZ_SECONDS ?= 4
+FUZZ_SECONDS ?= 2
 # Set by hand, as the go command stamps no program that is built in a git worktree.
 REVISION := $(shell git describe --always --exclude='*' --abbrev=12 --dirty=.modified 2>/dev/null)
 STAMP := -buildvcs=false -ldflags "-X github.com/iotape/iotape/internal/buildinfo.revision=$(REVISION)"
@@ -70,8 +70,10 @@ fuzz: ## every parser's fuzz target, FUZZ_SECONDS each
 
 # Real programs race with each other, and two cores are few: up to five tests may fail once
 # and have to pass alone then. The summary names them all the same, and what was skipped.
+# Vet was run before. The race detector waits for a second at the end of each test program unless
+# it is told not to.
 test: setup-test fmt-check vet staticcheck gotestsum generate-check build fuzz ## everything: set-up, linters, generated files, some seconds of each fuzz target, all tests with -race, end to end
-	bin/gotestsum --format standard-quiet --rerun-fails=1 --rerun-fails-max-failures=5 --rerun-fails-abort-on-data-race --packages ./... -- -race -timeout $(TEST_TIMEOUT)
+	GORACE=atexit_sleep_ms=0 bin/gotestsum --format standard-quiet --rerun-fails=1 --rerun-fails-max-failures=5 --rerun-fails-abort-on-data-race --packages ./... -- -race -vet=off -timeout $(TEST_TIMEOUT)
 
 demo: setup build ## records a real program, shows the statistics, replays it, prints the verdict
 	@scripts/demo.sh
