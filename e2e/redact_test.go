@@ -104,6 +104,53 @@ func TestRedact(t *testing.T) {
 	})
 }
 
+// TestRedactOfTracers has two tracers of one capture, of which one masks: its tape has no secret, and the other's has.
+func TestRedactOfTracers(t *testing.T) {
+	t.Parallel()
+	e := &env{iotape: testenv.Iotape(t), dir: t.TempDir()}
+	const config = `
+[capture]
+backend = "interpose"
+
+[[tracer]]
+name = "masked"
+[tracer.output]
+redact = "patterns"
+keep-stream = true
+
+[[tracer]]
+name = "whole"
+`
+	for name, text := range map[string]string{"a.toml": config, "patterns": "hunter2-[a-z]*\n"} {
+		if err := os.WriteFile(filepath.Join(e.dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const program = `x=hunter; echo password=${x}2-content > file; cat file`
+	_, said := e.run(t, e.iotape, "run", "a.toml", "--", "sh", "-c", program)
+	contains(t, said, "iotape: masked: 3 secrets masked")
+	for _, name := range []string{"masked.tape", "masked.stream"} {
+		lookFor(t, filepath.Join(e.dir, name), []string{"hunter2-content"})
+	}
+	text, _ := e.run(t, e.iotape, "print", "whole.tape")
+	contains(t, text, "hunter2-content")
+	text, _ = e.run(t, e.iotape, "print", "masked.tape")
+	contains(t, text, "password=")
+	for _, tt := range []struct{ key, want string }{
+		{"[tracer.stream]\ncontent = \"hash\"", "content of which only hashes or signatures are kept cannot be masked"},
+		{"[tracer.aggregate]\nby = \"op\"", "an aggregate has sums"},
+	} {
+		text := "[[tracer]]\nname = \"a\"\n" + tt.key + "\n[tracer.output]\nredact = \"builtin\"\n"
+		if err := os.WriteFile(filepath.Join(e.dir, "bad.toml"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, said, err := e.try(t, e.iotape, "run", "--check", "bad.toml")
+		if err == nil || !strings.Contains(said, tt.want) {
+			t.Errorf("%s: %v, %s; want %q", tt.key, err, said, tt.want)
+		}
+	}
+}
+
 // lookFor looks for words in all files below a name.
 func lookFor(t *testing.T, root string, words []string) {
 	t.Helper()

@@ -121,7 +121,7 @@ func recordFlight(p *Plan) (*Result, error) {
 // recordWith records with one back end.
 func (f *flightRun) recordWith(b *Backend) (*capture.Result, error) {
 	f.p.Capture.Keep = append(slices.Clip(f.p.Capture.Keep), syscall.SIGUSR1) // see listen
-	masking, said := f.p.redacted(f.rec)
+	masking, said := f.p.redacted(f.rec, f.p.note)
 	defer said()
 	sw, err := trace.NewStreamWriterTo(masking, trace.NewStreamID(), f.p.Head(b))
 	if err != nil {

@@ -290,9 +290,7 @@ func (p *Plan) Head(b *Backend) *trace.Head {
 		h.Filter = p.Filter.String()
 	}
 	h.Stacks = p.headStacks()
-	if p.Redact != nil {
-		h.Redact, h.Command = p.Redact.String(), p.Redact.Strings(h.Command)
-	}
+	p.markRedacted(h)
 	if o := p.Capture.Credential; o != nil {
 		h.UID, h.GID = int(o.Uid), int(o.Gid)
 	}

@@ -214,7 +214,7 @@ func (p *Plan) captureWith(b *Backend, out *output) (*capture.Result, error) {
 	w := &tee{w: out.writer(), watch: p.Watch, vital: p.Unkept, stop: limit.reach, limit: p.MaxBytes}
 	patient := newPatientSink(w, p.outputHoldMax(), p.note)
 	defer patient.close()
-	masking, said := p.redacted(patient)
+	masking, said := p.redacted(patient, p.note)
 	sw, err := trace.NewStreamWriterTo(masking, trace.NewStreamID(), p.Head(b))
 	if err != nil {
 		return nil, err

@@ -24,15 +24,22 @@ func (p *Plan) checkRedact() error {
 	return nil
 }
 
-// redacted returns a sink that masks what the plan says. done says how much that was.
-func (p *Plan) redacted(to trace.FrameSink) (s trace.FrameSink, done func()) {
+// markRedacted says in the head of a stream what masks its records, and masks what it has itself.
+func (p *Plan) markRedacted(h *trace.Head) {
+	if p.Redact != nil {
+		h.Redact, h.Command = p.Redact.String(), p.Redact.Strings(h.Command)
+	}
+}
+
+// redacted returns a sink that masks what the plan says. done tells note how much that was.
+func (p *Plan) redacted(to trace.FrameSink, note func(format string, args ...any)) (s trace.FrameSink, done func()) {
 	if p.Redact == nil {
 		return to, func() {}
 	}
 	r := redact.NewSink(to, p.Redact)
 	return r, func() {
 		if n, bytes := r.Masked(); n > 0 {
-			p.note("%s masked (%s)", report.Plural(n, "secret", "secrets"), report.Bytes(bytes))
+			note("%s masked (%s)", report.Plural(n, "secret", "secrets"), report.Bytes(bytes))
 		}
 	}
 }

@@ -28,6 +28,7 @@ type Stream struct {
 	counted *countingWriter
 	out     *output
 	patient *patientSink
+	masked  func() // says how much was masked
 	dropped capture.Result // what the output did not accept
 }
 
@@ -79,10 +80,12 @@ func (s *Stream) openSink(part int) error {
 
 // Begin writes the head of the stream.
 func (s *Stream) Begin(head *trace.Head) (err error) {
-	s.patient = newPatientSink(s.out.writer(), s.p.outputHoldMax(), func(format string, args ...any) {
-		s.p.note("%s: "+format, append([]any{s.p.Name}, args...)...)
-	})
-	s.StreamWriter, err = trace.NewStreamWriterTo(s.patient, trace.NewStreamID(), head)
+	note := func(format string, args ...any) { s.p.note("%s: "+format, append([]any{s.p.Name}, args...)...) }
+	s.patient = newPatientSink(s.out.writer(), s.p.outputHoldMax(), note)
+	s.p.markRedacted(head)
+	masking, said := s.p.redacted(s.patient, note)
+	s.masked = said
+	s.StreamWriter, err = trace.NewStreamWriterTo(masking, trace.NewStreamID(), head)
 	return err
 }
 
@@ -90,6 +93,7 @@ func (s *Stream) Begin(head *trace.Head) (err error) {
 func (s *Stream) Close(end *trace.End) error {
 	defer s.patient.close()
 	s.patient.settle(&s.dropped)
+	s.masked()
 	all := *end
 	all.Lost += s.dropped.Lost
 	writeErr, err := s.out.end(s.StreamWriter, &all)

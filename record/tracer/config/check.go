@@ -16,6 +16,7 @@ import (
 	"github.com/iotape/iotape/pipe/chain"
 	"github.com/iotape/iotape/predicate"
 	"github.com/iotape/iotape/record/capture"
+	"github.com/iotape/iotape/record/redact"
 	"github.com/iotape/iotape/record/tracer"
 )
 
@@ -240,6 +241,7 @@ func (p *parser) tracer(path string, t *tracerTable, common *Input) *TracerSpec 
 		p.stream(path+".stream", t.Stream, out)
 	}
 	out.Output = p.output(path+".output", &t.Output)
+	p.redact(path+".output.redact", t, out)
 	return out
 }
 
@@ -361,6 +363,26 @@ func (p *parser) output(path string, t *outputTable) Output {
 		p.errorf(path+".pipe", "pipe: %v", err)
 	}
 	return out
+}
+
+// redact reads the patterns of what the tracer masks.
+func (p *parser) redact(path string, t *tracerTable, out *TracerSpec) {
+	if t.Output.Redact == "" {
+		return
+	}
+	switch {
+	case t.Aggregate != nil:
+		p.errorf(path, "an aggregate has sums, and nothing that could be masked")
+		return
+	case out.Verbosity.Content.Hashes():
+		p.errorf(path, "content of which only hashes or signatures are kept cannot be masked: they are made before").
+			Hint = "use content = full, head:N or none"
+		return
+	}
+	var err error
+	if out.Output.Redact, err = redact.Load(t.Output.Redact); err != nil {
+		p.errorf(path, "%v", err)
+	}
 }
 
 // covered checks that the capture, if it is told what to keep, has what tracers ask for.

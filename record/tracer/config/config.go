@@ -13,6 +13,7 @@ import (
 	"github.com/iotape/iotape/pipe/chain"
 	"github.com/iotape/iotape/predicate"
 	"github.com/iotape/iotape/record/capture"
+	"github.com/iotape/iotape/record/redact"
 	"github.com/iotape/iotape/record/tracer"
 )
 
@@ -90,6 +91,8 @@ type Output struct {
 	Pipe       *chain.Spec // nil: no layers
 	Index      bool        // of the tape
 	KeepStream bool        // beside the tape
+	// Redact masks what looks secret before it is written, nil: nothing.
+	Redact *redact.Patterns
 }
 
 // Options say what a configuration cannot. Nil and zero values are the defaults.

@@ -74,6 +74,7 @@ type (
 		Pipe       []string `toml:"pipe"`
 		Index      *bool    `toml:"index"`
 		KeepStream bool     `toml:"keep-stream"`
+		Redact     string   `toml:"redact"`
 	}
 )
 

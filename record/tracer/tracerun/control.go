@@ -356,6 +356,10 @@ func (t *tracing) changedVerbosity(c *control.Change) (v tracer.Verbosity, err e
 			return v, err
 		}
 	}
+	if t.plan.Redact != nil && v.Content.Hashes() {
+		return v, fmt.Errorf("tracer %s masks secrets (redact), which hashes and signatures are made before: "+
+			"use --content full, head:N or none", t.cfg.Name)
+	}
 	if c.Omit != nil {
 		if v.Omit, err = tracer.ParseGroups(*c.Omit); err != nil {
 			return v, err

@@ -53,6 +53,7 @@ func newTracing(r *running, g *targetGroup, t *config.TracerSpec) *tracing {
 	}
 	tr.plan = session.Plan{
 		Name: t.Name, Tape: t.Output.Tape, To: t.Output.To, Pipe: t.Output.Pipe, KeepStream: t.Output.KeepStream,
+		Redact: t.Output.Redact,
 		Owner: g.plan.Owner, Program: r.Program, Reporter: r.Reporter, Messages: r.Messages, Stdout: r.Stdout,
 	}
 	if t.Output.Index {
