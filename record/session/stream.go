@@ -28,7 +28,7 @@ type Stream struct {
 	counted *countingWriter
 	out     *output
 	patient *patientSink
-	masked  func() // says how much was masked
+	masked  func()         // says how much was masked
 	dropped capture.Result // what the output did not accept
 }
 

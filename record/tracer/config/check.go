@@ -16,7 +16,6 @@ import (
 	"github.com/iotape/iotape/pipe/chain"
 	"github.com/iotape/iotape/predicate"
 	"github.com/iotape/iotape/record/capture"
-	"github.com/iotape/iotape/record/redact"
 	"github.com/iotape/iotape/record/tracer"
 )
 
@@ -371,6 +370,9 @@ func (p *parser) redact(path string, t *tracerTable, out *TracerSpec) {
 		return
 	}
 	switch {
+	case p.o.Redact == nil:
+		p.errorf(path, "this iotape cannot mask")
+		return
 	case t.Aggregate != nil:
 		p.errorf(path, "an aggregate has sums, and nothing that could be masked")
 		return
@@ -380,7 +382,7 @@ func (p *parser) redact(path string, t *tracerTable, out *TracerSpec) {
 		return
 	}
 	var err error
-	if out.Output.Redact, err = redact.Load(t.Output.Redact); err != nil {
+	if out.Output.Redact, err = p.o.Redact(t.Output.Redact); err != nil {
 		p.errorf(path, "%v", err)
 	}
 }

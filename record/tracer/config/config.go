@@ -13,7 +13,6 @@ import (
 	"github.com/iotape/iotape/pipe/chain"
 	"github.com/iotape/iotape/predicate"
 	"github.com/iotape/iotape/record/capture"
-	"github.com/iotape/iotape/record/redact"
 	"github.com/iotape/iotape/record/tracer"
 )
 
@@ -91,8 +90,7 @@ type Output struct {
 	Pipe       *chain.Spec // nil: no layers
 	Index      bool        // of the tape
 	KeepStream bool        // beside the tape
-	// Redact masks what looks secret before it is written, nil: nothing.
-	Redact *redact.Patterns
+	Redact     any         // what Options.Redact made of the patterns; nil: nothing is masked
 }
 
 // Options say what a configuration cannot. Nil and zero values are the defaults.
@@ -105,6 +103,8 @@ type Options struct {
 	// Aggregate reads the table of the assembly driver aggregate. An error with a method
 	// Key() string, a key of the table, is shown there. Nil: there is no such driver.
 	Aggregate func(table map[string]any) (any, error)
+	// Redact reads the patterns of what a tracer masks: "builtin", or the name of a file.
+	Redact func(name string) (any, error)
 }
 
 // MaxBytes is the longest configuration.

@@ -5,6 +5,7 @@ package tracerun
 import (
 	"github.com/iotape/iotape/predicate"
 	"github.com/iotape/iotape/predicate/source"
+	"github.com/iotape/iotape/record/redact"
 	"github.com/iotape/iotape/record/session"
 	"github.com/iotape/iotape/record/tracer/config"
 )
@@ -37,5 +38,6 @@ func ParseConfig(name, doc string, input *config.Input) (*config.Config, error) 
 		},
 		FilterFile: source.Read,
 		Aggregate:  ParseAggregate,
+		Redact:     func(name string) (any, error) { return redact.Load(name) },
 	})
 }

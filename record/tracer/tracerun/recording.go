@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/iotape/iotape/record/redact"
 	"github.com/iotape/iotape/record/sealing"
 	"github.com/iotape/iotape/record/session"
 	"github.com/iotape/iotape/record/tracer"
@@ -53,9 +54,9 @@ func newTracing(r *running, g *targetGroup, t *config.TracerSpec) *tracing {
 	}
 	tr.plan = session.Plan{
 		Name: t.Name, Tape: t.Output.Tape, To: t.Output.To, Pipe: t.Output.Pipe, KeepStream: t.Output.KeepStream,
-		Redact: t.Output.Redact,
 		Owner: g.plan.Owner, Program: r.Program, Reporter: r.Reporter, Messages: r.Messages, Stdout: r.Stdout,
 	}
+	tr.plan.Redact, _ = t.Output.Redact.(*redact.Patterns)
 	if t.Output.Index {
 		tr.plan.Index = r.Index
 	}
