@@ -5,6 +5,7 @@ package main
 import (
 	"errors"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -16,6 +17,8 @@ import (
 
 func newEnrol(c *cli.Console, p *service.Options) *cobra.Command {
 	var public, out, role string
+	var replace bool
+	overlap := cli.Days(24 * time.Hour)
 	cmd := &cobra.Command{
 		Use:   "enrol NAME",
 		Short: "Register the key of an agent or a reader",
@@ -23,28 +26,44 @@ func newEnrol(c *cli.Console, p *service.Options) *cobra.Command {
 the host. With -o, enrol makes the key pair here, and writes the secret to a file that
 you must move to the host. A running collector accepts the key within seconds.
 
+With --replace, enrol gives a name that is enrolled another key. Both keys are accepted for
+--overlap: change the key on the host within that time. What the host sent with the old
+key and the collector reads later is dropped.
+
 An agent may only send the batches of the host NAME. A reader may read what all agents
 send. A collector (for --nats) may do everything.`,
 		Example: `  iotape collector enrol db7 --data /srv/iotape --public UABC...
   iotape collector enrol db7 --data /srv/iotape -o db7.nk
+  iotape collector enrol db7 --data /srv/iotape --replace --overlap 7d --public UDEF...
   iotape collector enrol viewer --role reader --data /srv/iotape -o viewer.nk`,
 		Args:        cobra.ExactArgs(1),
 		Annotations: cli.Exits("0  enrolled", "2  failed"),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if (public == "") == (out == "") {
 				return cli.Usage(errors.New("one of --public and -o is needed"))
 			}
-			k := &broker.Key{Name: args[0], Role: broker.Role(role), Public: public}
-			if out != "" {
-				return service.EnrolNew(p.Data, k, out)
+			if cmd.Flags().Changed("overlap") && !replace {
+				return cli.Usage(errors.New("--overlap is for --replace"))
 			}
-			return broker.Enrol(p.Data, k)
+			k := &broker.Key{Name: args[0], Role: broker.Role(role), Public: public}
+			enrol := broker.Enrol
+			if replace {
+				enrol = func(data string, k *broker.Key) error {
+					return broker.Replace(data, k, time.Duration(overlap))
+				}
+			}
+			if out != "" {
+				return service.EnrolNew(p.Data, k, out, enrol)
+			}
+			return enrol(p.Data, k)
 		},
 	}
 	cmd.Flags().StringVar(&public, "public", "", "the public `KEY`, which begins with U")
 	cmd.Flags().StringVarP(&out, "output", "o", "", "make a key pair, and write the secret to `FILE`")
 	cmd.Flags().StringVar(&role, "role", string(broker.Agent),
 		"what the owner of the key may do: agent, reader or collector")
+	cmd.Flags().BoolVar(&replace, "replace", false, "give a name that is enrolled another key")
+	cmd.Flags().Var(&overlap, "overlap", "with --replace, accept the old key for `TIME` more, such as 7d or 12h")
 	return cmd
 }
 

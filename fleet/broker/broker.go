@@ -173,7 +173,7 @@ func (b *Broker) users() ([]*server.NkeyUser, error) {
 	}
 	users := []*server.NkeyUser{{Nkey: public}}
 	for i := range b.keys {
-		users = append(users, b.keys[i].user())
+		users = append(users, b.keys[i].users(time.Now())...)
 	}
 	return users, nil
 }
@@ -219,6 +219,11 @@ func (b *Broker) newKeys() (keys []Key, changed bool, err error) {
 		return nil, true, err
 	}
 	b.read.changed, b.read.at = fi.ModTime(), now
+	for i := range keys {
+		if k := &keys[i]; len(k.Publics(now)) == 1 {
+			k.Previous = nil // its time is over: the keys are others than before
+		}
+	}
 	told := map[string]bool{}
 	for _, err := range damaged {
 		what := err.Error()

@@ -15,6 +15,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -93,7 +94,7 @@ func newSite(t *testing.T, tls *tls.Config, change func(*collector.Options)) *si
 	}
 	t.Cleanup(nc.Close)
 	o := &collector.Options{Data: s.data, MinFree: 1 << 20, Commit: 20 * time.Millisecond,
-		Key: NewKeyring(s.data).Public, Note: s.said.note}
+		Keys: NewKeyring(s.data).Publics, Note: s.said.note}
 	if change != nil {
 		change(o)
 	}
@@ -219,6 +220,102 @@ func TestKeys(t *testing.T) {
 	wait(t, "being thrown out", said, func() bool { return said.count("Authorization Violation") > 0 })
 	if with.count("") > 3 {
 		t.Errorf("an agent that is refused again and again said:\n%s", with)
+	}
+}
+
+// TestReplacedKey: an agent gets another key while it works; it goes on with the old one for the time that was
+// said, and with the new one, and nothing that it sends is dropped. Then the old one is refused.
+func TestReplacedKey(t *testing.T) {
+	testenv.Short(t, "it starts a broker")
+	t.Parallel()
+	s := newSite(t, nil, nil)
+	old := s.enrol(t, "db7", Agent)
+	said, stop := s.agentOf(t, "db7", quoted("key", old), 10)
+	stored := func() uint64 { return s.c.Fleet().Hosts[0].Stored }
+	wait(t, "storing", said, func() bool { return len(s.c.Fleet().Hosts) == 1 && stored() > 100 })
+	next := filepath.Join(t.TempDir(), "next.nk")
+	public, err := key.Create(next)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Replace(s.data, &Key{Name: "db7", Role: Agent, Public: public}, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	refresh := func() {
+		t.Helper()
+		if _, err := s.b.Refresh(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refresh()
+	before := stored()
+	wait(t, "storing with the old key", said, func() bool { return stored() > before+100 })
+	if n := said.count("Authorization Violation"); n > 0 {
+		t.Errorf("the agent was refused %d times with its old key", n)
+	}
+	stop()
+	before = stored()
+	said, stop = s.agentOf(t, "db7", quoted("key", next), 10)
+	wait(t, "storing with the new key", said, func() bool { return stored() > before+100 })
+	stop()
+	if f := s.c.Fleet(); f.Refusals.Forged > 0 || f.Hosts[0].Lost > 0 {
+		t.Errorf("%d messages were taken for forged, %d events lost; want none", f.Refusals.Forged, f.Hosts[0].Lost)
+	}
+	k, err := readKey(keyFile(s.data, "db7"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if list := k.Publics(k.Previous.Until); !slices.Equal(list, []string{public}) {
+		t.Errorf("at the end of the time the keys are %s, want %s alone", list, public)
+	}
+	k.Previous.Until = time.Now().Add(-time.Second)
+	if err := staging.WriteFile(keyFile(s.data, "db7"), &k); err != nil {
+		t.Fatal(err)
+	}
+	refresh()
+	said, _ = s.agentOf(t, "db7", quoted("key", old), 10)
+	wait(t, "a refusal of the old key", said, func() bool { return said.count("Authorization Violation") > 0 })
+}
+
+// TestReplace: what cannot be replaced is refused, and a key that was replaced is nobody else's until another
+// one takes its place.
+func TestReplace(t *testing.T) {
+	data := t.TempDir()
+	var publics []string
+	for _, name := range []string{"a", "b", "c"} {
+		public, err := key.Create(filepath.Join(t.TempDir(), name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		publics = append(publics, public)
+	}
+	agent := func(name string, n int) *Key { return &Key{Name: name, Role: Agent, Public: publics[n]} }
+	replace := func(k *Key) error { return Replace(data, k, time.Hour) }
+	steps := []struct {
+		what string
+		err  error
+		want string // "": it works
+	}{
+		{"replace the key of nobody", replace(agent("db7", 0)), "db7 is not enrolled"},
+		{"enrol", Enrol(data, agent("db7", 0)), ""},
+		{"another role", replace(&Key{Name: "db7", Role: Reader, Public: publics[1]}), "is enrolled as agent"},
+		{"the same key", replace(agent("db7", 0)), "is that of db7 already"},
+		{"replace", replace(agent("db7", 1)), ""},
+		{"give the old key to another", Enrol(data, agent("db8", 0)), "this key is that of db7"},
+		{"replace again", replace(agent("db7", 2)), ""},
+		{"give the oldest key to another", Enrol(data, agent("db8", 0)), ""},
+		{"revoke", Revoke(data, "db7"), ""},
+		{"give the last key to another", Enrol(data, agent("db9", 2)), ""},
+		{"give the key before to another", Enrol(data, agent("db10", 1)), ""},
+	}
+	for _, s := range steps {
+		if s.want == "" && s.err != nil || s.want != "" && (s.err == nil || !strings.Contains(s.err.Error(), s.want)) {
+			t.Errorf("%s: got %v, want %q", s.what, s.err, s.want)
+		}
+	}
+	ring := NewKeyring(data)
+	if !ring.Revoked("db7") || ring.Revoked("db8") {
+		t.Errorf("revoked: db7 %t, db8 %t; want db7 alone", ring.Revoked("db7"), ring.Revoked("db8"))
 	}
 }
 
@@ -447,8 +544,11 @@ func TestEnrol(t *testing.T) {
 		t.Error("a key was overwritten")
 	}
 	good := Key{Name: "db7", Role: Agent, Public: public}
-	for _, bad := range []Key{{"../x", Agent, public}, {"db7", "king", public},
-		{"db7", Agent, "U" + strings.Repeat("A", 55)}, {"db7", Agent, public[:20]}, {">", Agent, public}} {
+	for _, bad := range []Key{
+		{Name: "../x", Role: Agent, Public: public}, {Name: "db7", Role: "king", Public: public},
+		{Name: "db7", Role: Agent, Public: "U" + strings.Repeat("A", 55)},
+		{Name: "db7", Role: Agent, Public: public[:20]}, {Name: ">", Role: Agent, Public: public},
+	} {
 		if err := Enrol(data, &bad); err == nil {
 			t.Errorf("enrolled: %+v", bad)
 		}
@@ -456,10 +556,11 @@ func TestEnrol(t *testing.T) {
 	if err := Enrol(data, &good); err != nil {
 		t.Fatal(err)
 	}
-	if err := Enrol(data, &good); err == nil || !strings.Contains(err.Error(), "revoke it first") {
+	if err := Enrol(data, &good); err == nil || !strings.Contains(err.Error(), "db7 is enrolled already, as agent") {
 		t.Errorf("enrolled twice: %v", err)
 	}
-	if err := Enrol(data, &Key{"db8", Agent, public}); err == nil || !strings.Contains(err.Error(), "that of db7") {
+	err = Enrol(data, &Key{Name: "db8", Role: Agent, Public: public})
+	if err == nil || !strings.Contains(err.Error(), "that of db7") {
 		t.Errorf("one key for two hosts: %v", err)
 	}
 	if c := Config([]Key{good}); !strings.Contains(c, public) || !strings.Contains(c, `"iotape.v1.parcel.db7"`) {
@@ -491,13 +592,14 @@ func TestEnrolAmongMany(t *testing.T) {
 		return p
 	}
 	first, second := public("1"), public("2")
-	if err := Enrol(data, &Key{"db1", Agent, first}); err != nil {
+	if err := Enrol(data, &Key{Name: "db1", Role: Agent, Public: first}); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.RemoveAll(ownersDir(data)); err != nil { // as it was made by an earlier program
 		t.Fatal(err)
 	}
-	if err := Enrol(data, &Key{"db2", Agent, first}); err == nil || !strings.Contains(err.Error(), "that of db1") {
+	err := Enrol(data, &Key{Name: "db2", Role: Agent, Public: first})
+	if err == nil || !strings.Contains(err.Error(), "that of db1") {
 		t.Errorf("one key for two hosts, in a directory of before: %v", err)
 	}
 	if err := os.WriteFile(keyFile(data, "damaged"), []byte("{"), 0o600); err != nil {
@@ -506,16 +608,17 @@ func TestEnrolAmongMany(t *testing.T) {
 	if err := os.Symlink("gone", filepath.Join(ownersDir(data), second)); err != nil {
 		t.Fatal(err)
 	}
-	if err := Enrol(data, &Key{"db2", Agent, second}); err != nil {
+	if err := Enrol(data, &Key{Name: "db2", Role: Agent, Public: second}); err != nil {
 		t.Errorf("beside a key that cannot be read, and with a link that a kill left: %v", err)
 	}
-	if err := Enrol(data, &Key{"db3", Agent, second}); err == nil || !strings.Contains(err.Error(), "that of db2") {
+	err = Enrol(data, &Key{Name: "db3", Role: Agent, Public: second})
+	if err == nil || !strings.Contains(err.Error(), "that of db2") {
 		t.Errorf("one key for two hosts: %v", err)
 	}
 	if err := Revoke(data, "db2"); err != nil {
 		t.Fatal(err)
 	}
-	if err := Enrol(data, &Key{"db3", Agent, second}); err != nil {
+	if err := Enrol(data, &Key{Name: "db3", Role: Agent, Public: second}); err != nil {
 		t.Errorf("the key of a host that was revoked: %v", err)
 	}
 }

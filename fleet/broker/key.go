@@ -12,12 +12,14 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nkeys"
 
 	"github.com/iotape/iotape/fleet/batch"
 	"github.com/iotape/iotape/fleet/staging"
+	"github.com/iotape/iotape/internal/hint"
 )
 
 // Role is what the owner of a key may do.
@@ -35,14 +37,42 @@ type Key struct {
 	Name   string `json:"name"` // of an agent: its host's
 	Role   Role   `json:"role"`
 	Public string `json:"public"` // nkey of a user
+	// Previous is the key that Public took the place of, nil if there is none.
+	Previous *Previous `json:"previous,omitempty"`
+}
+
+// Previous is a key that another one took the place of. Both are accepted for a time, so that the owner changes
+// it when it suits him, and what he sent with it is still read.
+type Previous struct {
+	Public string    `json:"public"`
+	Until  time.Time `json:"until"`
+}
+
+// Publics returns the public keys that are accepted at a time.
+func (k *Key) Publics(now time.Time) []string {
+	if k.Previous != nil && now.Before(k.Previous.Until) {
+		return []string{k.Public, k.Previous.Public}
+	}
+	return []string{k.Public}
+}
+
+// has reports whether a public key is or was that of the owner.
+func (k *Key) has(public string) bool {
+	return k.Public == public || k.Previous != nil && k.Previous.Public == public
 }
 
 func (k *Key) check() error {
 	if err := staging.CheckHost(k.Name); err != nil {
 		return fmt.Errorf("name: %w", err)
 	}
-	if !nkeys.IsValidPublicUserKey(k.Public) {
-		return fmt.Errorf("%.80q is not the public nkey of a user, which begins with U", k.Public)
+	all := []string{k.Public}
+	if k.Previous != nil {
+		all = append(all, k.Previous.Public)
+	}
+	for _, public := range all {
+		if !nkeys.IsValidPublicUserKey(public) {
+			return fmt.Errorf("%.80q is not the public nkey of a user, which begins with U", public)
+		}
 	}
 	switch k.Role {
 	case Agent, Reader, Collector:
@@ -51,9 +81,9 @@ func (k *Key) check() error {
 	return fmt.Errorf("role %.40q is none of agent, reader and collector", k.Role)
 }
 
-// Allowed returns the subjects that the owner may publish to and subscribe to.
-func (k *Key) Allowed() (publish, subscribe []string) {
-	inbox := batch.Inbox(k.Public) + ".>"
+// Allowed returns the subjects that the owner may publish to and subscribe to with one of the public keys.
+func (k *Key) Allowed(public string) (publish, subscribe []string) {
+	inbox := batch.Inbox(public) + ".>"
 	const js = "$JS.API."
 	switch k.Role {
 	case Agent:
@@ -67,11 +97,14 @@ func (k *Key) Allowed() (publish, subscribe []string) {
 	return []string{">"}, []string{">"}
 }
 
-func (k *Key) user() *server.NkeyUser {
-	publish, subscribe := k.Allowed()
-	return &server.NkeyUser{Nkey: k.Public, Permissions: &server.Permissions{
-		Publish: &server.SubjectPermission{Allow: publish}, Subscribe: &server.SubjectPermission{Allow: subscribe},
-	}}
+func (k *Key) users(now time.Time) (list []*server.NkeyUser) {
+	for _, public := range k.Publics(now) {
+		publish, subscribe := k.Allowed(public)
+		list = append(list, &server.NkeyUser{Nkey: public, Permissions: &server.Permissions{
+			Publish: &server.SubjectPermission{Allow: publish}, Subscribe: &server.SubjectPermission{Allow: subscribe},
+		}})
+	}
+	return list
 }
 
 // keyDir is where keys are within a collector's data.
@@ -84,9 +117,44 @@ func keyFile(data, name string) string { return filepath.Join(keyDir(data), name
 // it is missing, and a link counts only if its owner has that key.
 func ownersDir(data string) string { return filepath.Join(keyDir(data), "owners") }
 
-// Enrol lets the owner of a key connect. A name has one key: another one is only
-// taken when the first is revoked.
+// revokedFile is there if the key of a name was revoked, and none enrolled since.
+func revokedFile(data, name string) string { return filepath.Join(keyDir(data), "revoked", name) }
+
+// Enrol lets the owner of a key connect. A name has one key: another one is only taken when the first is
+// revoked, or by Replace.
 func Enrol(data string, k *Key) error {
+	return enrol(data, k, func(other *Key) error {
+		if other == nil {
+			return nil
+		}
+		return hint.With(fmt.Errorf("%s is enrolled already, as %s", k.Name, other.Role),
+			"collector enrol --replace gives it another key, collector revoke takes its key away")
+	})
+}
+
+// Replace gives the owner of a key another one. The key until now is accepted for overlap more.
+func Replace(data string, k *Key, overlap time.Duration) error {
+	return enrol(data, k, func(other *Key) error {
+		switch {
+		case other == nil:
+			return fmt.Errorf("%s is not enrolled: there is no key to replace", k.Name)
+		case other.Role != k.Role:
+			return fmt.Errorf("%s is enrolled as %s: the role of a key cannot be replaced", k.Name, other.Role)
+		case other.has(k.Public):
+			return fmt.Errorf("this key is that of %s already", k.Name)
+		}
+		if before := other.Previous; before != nil {
+			_ = os.Remove(filepath.Join(ownersDir(data), before.Public)) // if it stays, it does not count
+		}
+		if overlap > 0 {
+			k.Previous = &Previous{other.Public, time.Now().Add(overlap).UTC().Truncate(time.Second)}
+		}
+		return nil
+	})
+}
+
+// enrol writes a key if may agrees to it beside the one that its name has, nil if none.
+func enrol(data string, k *Key, may func(other *Key) error) error {
 	if err := k.check(); err != nil {
 		return err
 	}
@@ -98,16 +166,26 @@ func Enrol(data string, k *Key) error {
 		return err
 	}
 	defer lock.Close()
-	switch other, err := readKey(keyFile(data, k.Name)); {
+	other, err := readKey(keyFile(data, k.Name))
+	switch {
 	case err == nil:
-		return fmt.Errorf("%s is enrolled already, as %s: revoke it first", k.Name, other.Role)
-	case !errors.Is(err, fs.ErrNotExist):
+		err = may(&other)
+	case errors.Is(err, fs.ErrNotExist):
+		err = may(nil)
+	}
+	if err != nil {
 		return err
 	}
 	if err := own(data, k); err != nil {
 		return err
 	}
-	return staging.WriteFile(keyFile(data, k.Name), k)
+	if err := staging.WriteFile(keyFile(data, k.Name), k); err != nil {
+		return err
+	}
+	if err := os.Remove(revokedFile(data, k.Name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // lockKeys keeps others from enrolling and revoking until the file is closed.
@@ -136,7 +214,7 @@ func own(data string, k *Key) error {
 	case err != nil:
 		return err
 	default:
-		if other, err := readKey(keyFile(data, filepath.Base(owner))); err == nil && other.Public == k.Public {
+		if other, err := readKey(keyFile(data, filepath.Base(owner))); err == nil && other.has(k.Public) {
 			return fmt.Errorf("this key is that of %s", other.Name)
 		}
 		if err := os.Remove(link); err != nil {
@@ -157,15 +235,21 @@ func ownAll(data string) error {
 		return err
 	}
 	for i := range keys {
-		if err := os.Symlink(keys[i].Name, filepath.Join(making, keys[i].Public)); err != nil &&
-			!errors.Is(err, fs.ErrExist) {
-			return err
+		publics := []string{keys[i].Public}
+		if before := keys[i].Previous; before != nil {
+			publics = append(publics, before.Public)
+		}
+		for _, public := range publics {
+			if err := os.Symlink(keys[i].Name, filepath.Join(making, public)); err != nil &&
+				!errors.Is(err, fs.ErrExist) {
+				return err
+			}
 		}
 	}
 	return os.Rename(making, ownersDir(data))
 }
 
-// Revoke takes a key away.
+// Revoke takes the keys of a name away, and notes that it did.
 func Revoke(data, name string) error {
 	if err := staging.CheckHost(name); err != nil {
 		return err
@@ -176,6 +260,13 @@ func Revoke(data, name string) error {
 		k, _ := readKey(keyFile(data, name)) // of one that cannot be read the link stays, and does not count
 		if err = os.Remove(keyFile(data, name)); err == nil && k.Public != "" {
 			_ = os.Remove(filepath.Join(ownersDir(data), k.Public))
+			if k.Previous != nil {
+				_ = os.Remove(filepath.Join(ownersDir(data), k.Previous.Public))
+			}
+		}
+		if err == nil {
+			note := revokedFile(data, name)
+			err = errors.Join(os.MkdirAll(filepath.Dir(note), 0o700), os.WriteFile(note, nil, 0o600))
 		}
 	}
 	if errors.Is(err, fs.ErrNotExist) {
@@ -234,32 +325,42 @@ type Keyring struct {
 }
 
 type known struct {
-	file   fs.FileInfo
-	public string // "" if it is none of an agent
+	file fs.FileInfo
+	key  *Key // nil if it is none of an agent
 }
 
 // NewKeyring returns the keys within a collector's data.
 func NewKeyring(data string) *Keyring { return &Keyring{data: data, known: map[string]known{}} }
 
-// Public returns the key of a host's agent, "" if there is none. The name has to be checked.
-func (r *Keyring) Public(host string) string {
+// Revoked reports whether the key of a host was revoked, and none enrolled since. The name has to be checked.
+func (r *Keyring) Revoked(host string) bool {
+	_, err := os.Stat(revokedFile(r.data, host))
+	return err == nil
+}
+
+// Publics returns the keys of a host's agent that are accepted now, none if it has none. The name has to be
+// checked.
+func (r *Keyring) Publics(host string) []string {
 	name := keyFile(r.data, host)
 	fi, err := os.Stat(name)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err != nil {
 		delete(r.known, host)
-		return ""
+		return nil
 	}
-	if k, ok := r.known[host]; ok && os.SameFile(k.file, fi) && k.file.ModTime().Equal(fi.ModTime()) {
-		return k.public
+	k, ok := r.known[host]
+	if !ok || !os.SameFile(k.file, fi) || !k.file.ModTime().Equal(fi.ModTime()) {
+		k = known{file: fi}
+		if read, err := readKey(name); err == nil && read.Role == Agent {
+			k.key = &read
+		}
+		r.known[host] = k
 	}
-	k := known{file: fi}
-	if read, err := readKey(name); err == nil && read.Role == Agent {
-		k.public = read.Public
+	if k.key == nil {
+		return nil
 	}
-	r.known[host] = k
-	return k.public
+	return k.key.Publics(time.Now())
 }
 
 // Config writes the keys as the authorization of a NATS server's configuration file.
@@ -275,9 +376,15 @@ func Config(keys []Key) string {
 	b.WriteString("authorization {\n  users = [\n")
 	for i := range keys {
 		k := &keys[i]
-		publish, subscribe := k.Allowed()
-		fmt.Fprintf(&b, "    # %s %s\n    { nkey: %s, permissions: { publish: { allow: %s }, subscribe: { allow: %s "+
-			"} } }\n", k.Role, k.Name, k.Public, list(publish), list(subscribe))
+		for _, public := range k.Publics(time.Now()) {
+			publish, subscribe := k.Allowed(public)
+			until := ""
+			if public != k.Public {
+				until = ", until " + k.Previous.Until.Format(time.RFC3339)
+			}
+			fmt.Fprintf(&b, "    # %s %s%s\n    { nkey: %s, permissions: { publish: { allow: %s }, "+
+				"subscribe: { allow: %s } } }\n", k.Role, k.Name, until, public, list(publish), list(subscribe))
+		}
 	}
 	b.WriteString("  ]\n}\n")
 	return b.String()

@@ -45,13 +45,14 @@ type Options struct {
 	Silent, Abandon time.Duration
 	// Commit is the time between two commits; 0 means 500 ms.
 	Commit time.Duration
-	// Key returns the public key of a host's agent, "" if none is known. Messages of a host
-	// with a key must be signed with it. Nil means that no host has a key. It is called from
-	// several goroutines.
-	Key   func(host string) string
-	Note  func(line string)                  // prints a message for the administrator; not nil
-	Alarm func(host string, d time.Duration) // is called once for a silent host; may be nil
-	Clock func() time.Time                   // nil is time.Now
+	// Keys returns the public keys of a host's agent, none if none is known. Messages of a host
+	// with keys must be signed with one of them. Nil means that no host has a key. Revoked reports whether a
+	// host's key was taken away: nothing is expected of it. Both are called from several goroutines.
+	Keys    func(host string) []string
+	Revoked func(host string) bool
+	Note    func(line string)                  // prints a message for the administrator; not nil
+	Alarm   func(host string, d time.Duration) // is called once for a silent host; may be nil
+	Clock   func() time.Time                   // nil is time.Now
 }
 
 const (
@@ -112,8 +113,11 @@ func New(ctx context.Context, nc *nats.Conn, o *Options,
 	if c.o.Clock == nil {
 		c.o.Clock = time.Now
 	}
-	if c.o.Key == nil {
-		c.o.Key = func(string) string { return "" }
+	if c.o.Revoked == nil {
+		c.o.Revoked = func(string) bool { return false }
+	}
+	if c.o.Keys == nil {
+		c.o.Keys = func(string) []string { return nil }
 	}
 	if c.refused == nil {
 		c.refused = func() (uint64, uint64) { return 0, 0 }
@@ -474,10 +478,14 @@ func (c *Collector) watch() {
 	now := c.o.Clock().UnixNano()
 	for _, h := range c.hosts {
 		h.now.tick(now)
-		silent := time.Duration(now - h.LastNS)
+		silent, abandon := time.Duration(now-h.LastNS), c.o.Abandon
+		revoked := silent >= c.o.Silent && c.o.Revoked(h.Host)
+		if revoked {
+			abandon = c.o.Silent // it cannot come back
+		}
 		if silent < c.o.Silent {
 			h.alarm = false
-		} else if !h.alarm && h.stopped() == "" {
+		} else if !h.alarm && h.stopped() == "" && !revoked {
 			h.alarm = true
 			c.o.Note(fmt.Sprintf("%s: nothing was heard of its agent for %s", h.Host, silent.Round(time.Second)))
 			if c.o.Alarm != nil {
@@ -485,8 +493,8 @@ func (c *Collector) watch() {
 			}
 		}
 		for _, o := range h.open {
-			if o.end == nil && o.why == nil && time.Duration(now-o.lastNS) >= c.o.Abandon &&
-				(silent >= c.o.Abandon || h.newer(o)) {
+			if o.end == nil && o.why == nil && time.Duration(now-o.lastNS) >= abandon &&
+				(silent >= abandon || h.newer(o)) {
 				o.finish(nil, staging.ReasonSilent, "", now)
 			}
 		}

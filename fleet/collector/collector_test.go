@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -417,6 +418,34 @@ func TestHelloMeanwhile(t *testing.T) {
 	}
 	if h := s.host("db7"); h.AgentStartNS != 5 || h.LastContactNS == 0 {
 		t.Errorf("of the agent that was let in the fleet says %+v", h)
+	}
+}
+
+// TestRevoked: nothing is expected of a host whose key was taken away: no alarm, and its streams end at once.
+func TestRevoked(t *testing.T) {
+	t.Parallel()
+	s := newBench(t)
+	start := time.Now()
+	s.setClock(start)
+	var revoked atomic.Bool
+	s.run(func(o *Options) {
+		o.Silent, o.Abandon = time.Minute, time.Hour
+		o.Revoked = func(string) bool { return revoked.Load() }
+		o.Alarm = func(host string, _ time.Duration) { t.Errorf("there is an alarm for %s", host) }
+	})
+	name, all, _ := sequence(1, 5)
+	for _, p := range all[:4] {
+		s.publish("db7", p.Append(nil), 0)
+	}
+	s.wait("storing", func() bool { return s.c.Fleet().Events == 30 })
+	revoked.Store(true)
+	if h := s.host("db7"); h.State != "revoked" {
+		t.Errorf("its state is %s, want revoked", h.State)
+	}
+	s.setClock(start.Add(2 * time.Minute))
+	s.wait("the end of its stream", func() bool { return s.ended("db7", name) != nil })
+	if e := s.ended("db7", name); e.Reason != staging.ReasonSilent || e.Complete || e.Events != 30 {
+		t.Errorf("it ended so: %+v", e)
 	}
 }
 

@@ -45,7 +45,7 @@ type Refusals struct {
 // Host is how one is.
 type Host struct {
 	Host          string         `json:"host"`
-	State         string         `json:"state"` // "recording", "silent", or why it was stopped
+	State         string         `json:"state"` // "recording", "silent", "revoked", or why it was stopped
 	LastContactNS int64          `json:"last_contact_ns"`
 	AgentVersion  string         `json:"agent_version"`
 	AgentStartNS  int64          `json:"agent_start_ns"` // of the agent that last said hello; 0 if none has
@@ -99,12 +99,12 @@ func (c *Collector) fleet() *Fleet {
 		f.BrokerMsgs, f.BrokerUsed = info.State.Msgs, info.State.Bytes
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.hosts)) {
-		f.Hosts = append(f.Hosts, c.hosts[name].show(now, c.o.Silent))
+		f.Hosts = append(f.Hosts, c.hosts[name].show(now, c.o.Silent, c.o.Revoked(name)))
 	}
 	return f
 }
 
-func (h *host) show(now int64, silent time.Duration) Host {
+func (h *host) show(now int64, silent time.Duration, revoked bool) Host {
 	s := Host{
 		Host: h.Host, State: "recording", LastContactNS: h.LastNS, FirstContactNS: h.FirstNS,
 		AgentStartNS: h.hello.AgentStartNS,
@@ -124,9 +124,12 @@ func (h *host) show(now int64, silent time.Duration) Host {
 		s.Stored += o.events
 		s.StoredBytes += o.length
 	}
-	if r := h.stopped(); r != "" {
+	switch r := h.stopped(); {
+	case revoked:
+		s.State = "revoked"
+	case r != "":
 		s.State = string(r)
-	} else if time.Duration(now-h.LastNS) >= silent {
+	case time.Duration(now-h.LastNS) >= silent:
 		s.State = "silent"
 	}
 	losses := h.losses()

@@ -5,6 +5,7 @@ package collector
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -55,7 +56,7 @@ const (
 // answer answers a hello.
 func (c *Collector) answer(host string, m *nats.Msg) {
 	// The asker chooses where the answer goes: to himself, and nowhere else.
-	if !strings.HasPrefix(m.Reply, c.inbox(host)) {
+	if !c.isInbox(host, m.Reply) {
 		return
 	}
 	if b, err := json.Marshal(c.handleHello(host, m.Data)); err == nil {
@@ -63,12 +64,15 @@ func (c *Collector) answer(host string, m *nats.Msg) {
 	}
 }
 
-// inbox is what the subjects begin with on which a host's agent gets answers.
-func (c *Collector) inbox(host string) string {
-	if public := c.o.Key(host); public != "" {
-		return batch.Inbox(public) + "."
+// isInbox reports whether a subject is one on which a host's agent gets answers.
+func (c *Collector) isInbox(host, subject string) bool {
+	publics := c.o.Keys(host)
+	if len(publics) == 0 {
+		return strings.HasPrefix(subject, batch.Inbox(""))
 	}
-	return batch.Inbox("")
+	return slices.ContainsFunc(publics, func(public string) bool {
+		return strings.HasPrefix(subject, batch.Inbox(public)+".")
+	})
 }
 
 // handleHello decides whether an agent is accepted.

@@ -107,12 +107,14 @@ func (c *Collector) genuine(host, subject string, header nats.Header, data []byt
 		c.damaged.Add(1)
 		return false
 	}
-	public := c.o.Key(host)
-	if public == "" {
+	publics := c.o.Keys(host)
+	if len(publics) == 0 {
 		return true
 	}
 	signature, err := base64.RawStdEncoding.DecodeString(header.Get(batch.SignatureHeader))
-	if err == nil && key.Verify(public, batch.Digest(subject, header.Get(batch.FloorHeader), data), signature) {
+	digest := batch.Digest(subject, header.Get(batch.FloorHeader), data)
+	signed := func(public string) bool { return key.Verify(public, digest, signature) }
+	if err == nil && slices.ContainsFunc(publics, signed) {
 		return true
 	}
 	c.forged.Add(1)

@@ -268,7 +268,8 @@ func (p *Options) guard() (*httpguard.Guard, error) {
 
 // collect runs the collector.
 func (p *Options) collect(ctx context.Context, nc *nats.Conn, address string, refused func() (uint64, uint64)) error {
-	p.Options.Key = broker.NewKeyring(p.Data).Public
+	keys := broker.NewKeyring(p.Data)
+	p.Keys, p.Revoked = keys.Publics, keys.Revoked
 	making, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	col, err := collector.New(making, nc, &p.Options, refused)
 	cancel()

@@ -76,7 +76,11 @@ func WriteFleet(w io.Writer, f *collector.Fleet) error {
 func WriteKeys(w io.Writer, keys []broker.Key) error {
 	t := report.Table{Head: []string{"name", "role", "public key"}, Left: 3}
 	for i := range keys {
-		t.Add(keys[i].Name, string(keys[i].Role), keys[i].Public)
+		k := &keys[i]
+		t.Add(k.Name, string(k.Role), k.Public)
+		if len(k.Publics(time.Now())) > 1 {
+			t.Add(k.Name, "until "+k.Previous.Until.Local().Format(time.DateTime), k.Previous.Public)
+		}
 	}
 	return t.Write(w)
 }
@@ -99,12 +103,12 @@ func WriteConfig(w io.Writer, keys []broker.Key) error {
 }
 
 // EnrolNew makes a key pair, writes its secret to the file secret, and enrols the public key
-// in the directory of a collector.
-func EnrolNew(data string, k *broker.Key, secret string) (err error) {
+// in the directory of a collector, by broker.Enrol or broker.Replace.
+func EnrolNew(data string, k *broker.Key, secret string, enrol func(string, *broker.Key) error) (err error) {
 	if k.Public, err = key.Create(secret); err != nil {
 		return err
 	}
-	if err = broker.Enrol(data, k); err != nil {
+	if err = enrol(data, k); err != nil {
 		os.Remove(secret)
 	}
 	return err
