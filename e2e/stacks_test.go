@@ -19,7 +19,7 @@ import (
 )
 
 // stackWays are the ways to record stacks.
-var stackWays = []string{"ebpf", "ptrace"}
+var stackWays = []string{"ebpf", "interpose", "ptrace"}
 
 // builds are how the program of the stacks is compiled: by compiler, flags.
 var builds = []struct {

@@ -23,8 +23,6 @@ func (Backend) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWrit
 	switch {
 	case o.Running():
 		return nil, &capture.UnsupportedError{Backend: name, Feature: "a command to start"}
-	case o.Stacks != nil:
-		return nil, &capture.UnsupportedError{Backend: name, Feature: "a recording without --stacks"}
 	case o.Survive:
 		return nil, &capture.UnsupportedError{
 			Backend: name, Feature: "programs that may end with a killed recorder (--survive asks for others)",
@@ -42,10 +40,11 @@ func (Backend) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWrit
 		return nil, err
 	}
 	s := &session{
-		o: o, rec: rec, base: rec.Handler(), code: c, tables: newTables(o.Content, o.Prefilter, rec.Exempt()),
+		o: o, rec: rec, base: rec.Handler(), code: c, tables: newTables(o, rec.Exempt()),
 		threads: map[*ptracer.Tracee]*thread{}, images: map[imageKey]*image{}, slow: map[string]*slowSite{},
 		refused: map[string]int{}, timer: newTimer(), rings: map[*thread]*ringState{},
 	}
+	rec.Place = s.programAt
 	cmd := ptrace.CommandOf(o)
 	cmd.Leaving = func() { rec.Do(s.quit) }
 	stop, ended := make(chan struct{}), make(chan struct{})

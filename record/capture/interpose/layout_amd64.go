@@ -105,6 +105,9 @@ type control struct {
 	Inodes   [watchedFiles]uint64
 	Commands [commandRoom]command
 	Steps    [predicate.MaxPrefilterSteps]bpf.PrefilterStep
+	Stacks   [tableRows]uint16
+
+	StackSteps [predicate.MaxPrefilterSteps]bpf.PrefilterStep
 }
 
 // command is a command of fcntl or ioctl.

@@ -109,7 +109,7 @@ func TestLayout(t *testing.T) {
 		}
 	}
 	fields("clock", clock{}, map[string]string{"BaseTSC": "base_tsc", "BaseNS": "base_ns"})
-	fields("control", control{}, nil)
+	fields("control", control{}, map[string]string{"StackSteps": "stack_steps"})
 	fields("command", command{}, nil)
 	fields("descriptor", descriptor{}, nil)
 	fields("files", files{}, nil)
@@ -189,7 +189,7 @@ func TestCodeFits(t *testing.T) {
 
 // TestTables checks that there is room for every operation that can be recorded in the process.
 func TestTables(t *testing.T) {
-	tables := newTables(capture.Content{}, nil, nil)
+	tables := newTables(&capture.Options{}, nil)
 	if n := len(tables.rows); n > tableRows {
 		t.Fatalf("%d operations are recorded in the process, room for %d", n, tableRows)
 	}

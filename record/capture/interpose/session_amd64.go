@@ -384,6 +384,21 @@ func (s *session) back(th *thread) {
 	}
 }
 
+// programAt returns where in its program a thread makes its call that is stopped at an address.
+func (s *session) programAt(t *ptracer.Tracee, pc uint64) uint64 {
+	th := s.of(t)
+	if th.space == nil {
+		return pc
+	}
+	if pc-th.space.arena.base < stubsAt && th.slot != nil {
+		return th.slot.Ret
+	}
+	if at := th.space.startOf(pc); at != 0 {
+		return at
+	}
+	return pc
+}
+
 // unlock gives back the position that a thread holds.
 func (s *session) unlock(th *thread) {
 	sl, a := th.slot, th.space.arena
@@ -424,9 +439,9 @@ func foreign(tid int) uint64 {
 	return 0
 }
 
-// identify tells a thread's code what the filter may ask of who makes its calls.
+// identify tells a thread's code what the filters may ask of who makes its calls.
 func (s *session) identify(th *thread) {
-	if th.slot == nil || s.o.Prefilter == nil {
+	if th.slot == nil || s.o.Prefilter == nil && s.o.Stacks == nil {
 		return
 	}
 	le := binary.LittleEndian

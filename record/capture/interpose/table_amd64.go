@@ -21,6 +21,8 @@ type tables struct {
 	rows        []bpf.Spec
 	commands    [commandRoom]command
 	steps       [predicate.MaxPrefilterSteps]bpf.PrefilterStep // of the filter
+	stacks      [tableRows]uint16                              // which calls of rows have a stack
+	stackSteps  [predicate.MaxPrefilterSteps]bpf.PrefilterStep
 }
 
 // checks are the calls that need a look before they are made.
@@ -54,7 +56,8 @@ var stops = []int{
 	unix.SYS_PTRACE, unix.SYS_CLOSE_RANGE, unix.SYS_SHMAT, unix.SYS_SHMDT, unix.SYS_REMAP_FILE_PAGES,
 }
 
-func newTables(content capture.Content, filter *predicate.Prefilter, exempt []int) *tables {
+func newTables(o *capture.Options, exempt []int) *tables {
+	content, filter := o.Content, o.Prefilter
 	t := &tables{commands: commandTable()}
 	pass := map[int]bool{}
 	for _, nr := range exempt {
@@ -64,6 +67,11 @@ func newTables(content capture.Content, filter *predicate.Prefilter, exempt []in
 	var shared bpf.Common
 	bpf.PutPrefilter(&shared, filter, nil)
 	t.steps = shared.Prefilter
+	if o.Stacks != nil {
+		shared = bpf.Common{}
+		bpf.PutPrefilter(&shared, o.Stacks.Prefilter, nil)
+		t.stackSteps = shared.Prefilter
+	}
 	for nr := range tableCalls {
 		spec := event.Lookup(event.ByNumber(event.AMD64, nr))
 		c := classTrace
@@ -77,6 +85,7 @@ func newTables(content capture.Content, filter *predicate.Prefilter, exempt []in
 			t.row[nr] = uint16(len(t.rows))
 			row := all[nr]
 			row.Prefilter = bpf.PrefilterRow(filter, false, spec.Op, row.Flags)
+			t.stacks[len(t.rows)] = stackRow(o.Stacks, spec.Op)
 			t.rows = append(t.rows, row)
 		case late(spec):
 			c = classLate
@@ -92,11 +101,20 @@ func newTables(content capture.Content, filter *predicate.Prefilter, exempt []in
 	return t
 }
 
+// stackRow says which calls of an operation have a stack, in the form of bpf.Spec.Prefilter.
+func stackRow(o *capture.Stacks, op event.Op) uint16 {
+	if o == nil {
+		return bpf.RowRefuse
+	}
+	return bpf.ExactRow(o.Prefilter, op)
+}
+
 // write puts the tables into a program's control block.
 func (t *tables) write(c *control) {
 	c.Class, c.Fast, c.Check, c.Row = t.class, t.fast, t.check, t.row
 	copy(c.Rows[:], t.rows)
 	c.Commands, c.Steps = t.commands, t.steps
+	c.Stacks, c.StackSteps = t.stacks, t.stackSteps
 }
 
 // recordable reports whether the code in the process can record an operation: all its memory

@@ -46,6 +46,9 @@ type Recorder struct {
 	live    int     // threads
 
 	attached running.Count // what ran when recording began
+
+	// Place, if it is set, returns where in its program a thread makes its call that is stopped at an address.
+	Place func(t *ptracer.Tracee, pc uint64) uint64
 }
 
 // thread is the state of a followed thread (Tracee.Data).
@@ -69,6 +72,7 @@ type call struct {
 	compat bool
 	// offered is the room that a call was told of (Spec.Offer), MaxUint64 if unknown.
 	offered uint64
+	late    bool // the thread did not stop at its entry
 }
 
 func newRecorder(o *capture.Options, arch event.Arch, sw *trace.StreamWriter) *Recorder {
@@ -270,7 +274,8 @@ func (r *Recorder) Returned(t *ptracer.Tracee, c *ptracer.Syscall, enter, exit u
 	}
 	th := r.of(t)
 	spec := event.Lookup(event.ByNumber(r.arch, int(c.NR)))
-	th.call = call{spec: spec, nr: uint32(c.NR), args: c.Args, enter: enter, offered: offered}
+	th.call = call{spec: spec, nr: uint32(c.NR), args: c.Args, enter: enter, offered: offered,
+		late: true}
 	th.inUse = true
 	t.Seen = exit
 	r.leave(t, ret)

@@ -71,7 +71,7 @@ func (r *Recorder) stackAtEntry(th *thread) *event.Stack {
 			return nil
 		}
 	}
-	return s.of(th)
+	return r.stackOf(th)
 }
 
 // dropsAtEntry is Prefilter.Drops for a call whose result is not known.
@@ -100,14 +100,17 @@ func (r *Recorder) stackAtReturn(th *thread, exit uint64, ret int64) {
 	if mapsMemory(c.spec.Op) {
 		s.forget(th.t.PID)
 	}
-	if c.compat || !s.o.AtReturn(c.spec.Op) {
+	if c.compat || !c.late && !s.o.AtReturn(c.spec.Op) {
 		return
 	}
-	p := r.Identity(th.t)
-	p.NR, p.Latency, p.Raw, p.Args = c.nr, int64(exit-c.enter), ret, c.args
-	if !s.o.Prefilter.Drops(c.spec.Op, &p) {
-		r.putStack(th, s.of(th))
+	if s.o.Prefilter != nil {
+		p := r.Identity(th.t)
+		p.NR, p.Latency, p.Raw, p.Args = c.nr, int64(exit-c.enter), ret, c.args
+		if s.o.Prefilter.Drops(c.spec.Op, &p) {
+			return
+		}
 	}
+	r.putStack(th, r.stackOf(th))
 }
 
 // putStack records the stack of the call that a thread is in.
@@ -119,8 +122,9 @@ func (r *Recorder) putStack(th *thread, s *event.Stack) {
 	r.out.put(&rec)
 }
 
-// of returns the stack of a stopped thread, nil if it is the turn of another call.
-func (s *stacks) of(th *thread) *event.Stack {
+// stackOf returns the stack of a stopped thread, nil if it is the turn of another call.
+func (r *Recorder) stackOf(th *thread) *event.Stack {
+	s := r.stacks
 	s.calls++
 	if every := max(s.o.Every, 1); (s.calls-1)%every != 0 {
 		return nil
@@ -128,6 +132,9 @@ func (s *stacks) of(th *thread) *event.Stack {
 	regs, ok := registers(th.t.TID)
 	if !ok {
 		return nil
+	}
+	if r.Place != nil {
+		regs.PC = r.Place(th.t, regs.PC)
 	}
 	s.memory.begin(th.t.TID)
 	space := s.spaces[th.t.PID]

@@ -13,7 +13,7 @@ import (
 // What a row of the programs' table says of the filter (include/prefilter.h).
 const (
 	rowLet    = 0
-	rowRefuse = 1
+	RowRefuse = 1 // none of the operation's calls
 	rowSteps  = 2 // + the step to begin at
 )
 
@@ -72,7 +72,7 @@ func PrefilterRow(s *predicate.Prefilter, wakeups bool, op event.Op, flags uint1
 	switch {
 	case !ok || entry == predicate.PrefilterPass:
 	case entry == predicate.PrefilterDrop && !wakeups:
-		return rowRefuse
+		return RowRefuse
 	case entry >= 0 && flags&atEntry == 0:
 		return rowSteps + uint16(entry)
 	}
@@ -88,7 +88,7 @@ func ExactRow(s *predicate.Prefilter, op event.Op) uint16 {
 	case ok && entry >= 0:
 		return rowSteps + uint16(entry)
 	case ok && entry == predicate.PrefilterDrop:
-		return rowRefuse
+		return RowRefuse
 	}
 	return rowLet
 }

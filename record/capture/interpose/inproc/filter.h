@@ -45,16 +45,15 @@ static s64 asked(const struct slot *s, u32 field, u64 latency)
 	return 0;
 }
 
-/* refused reports whether the filter refuses a call that has returned and took so many ns. What it asks of
- * names is not known here: user space makes steps of it that let the call through. */
-static s32 refused(const struct slot *s, const struct spec *sp, u64 latency)
+/* refused reports whether a filter refuses a call that has returned and took so many ns. row: spec.prefilter, or
+ * the like. What it asks of names is not known here: user space makes steps of it that let the call through. */
+static s32 refused(const struct slot *s, const struct prefilter_step *steps, u32 row, u64 latency)
 {
-	const struct control *c = s->control;
-	s32 n = sp->prefilter - ROW_STEPS;
-	if (sp->prefilter < ROW_STEPS)
-		return sp->prefilter == ROW_DROP;
+	s32 n = (s32)row - ROW_STEPS;
+	if (row < ROW_STEPS)
+		return row == ROW_DROP;
 	for (u32 i = 0; n >= 0 && n < PREFILTER_STEPS && i < PREFILTER_STEPS; i++) {
-		const struct prefilter_step *p = &c->steps[n];
+		const struct prefilter_step *p = &steps[n];
 		s32 holds;
 		if (p->field == PREFILTER_COMM) {
 			holds = s->who[5] == (u64)p->lo && s->who[6] == (u64)p->hi;

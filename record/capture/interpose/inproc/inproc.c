@@ -724,12 +724,12 @@ HIDDEN u32 after(struct slot *s)
 		enter = s->last;
 	if (exit < enter)
 		exit = enter;
-	if (refused(s, r.sp, exit - enter)) {
+	if (refused(s, c->steps, r.sp->prefilter, exit - enter)) {
 		unlock(s);
 		s->position = -1;
 		return REASON_NONE;
 	}
-	if (!tell_ends(&r))
+	if (!refused(s, c->stack_steps, c->stacks[c->row[s->nr]], exit - enter) || !tell_ends(&r))
 		goto tracer;
 	for (u32 i = 0; i < r.sp->ncaps && i < IOT_MAX_CAPS; i++)
 		if (!memory(&r, &r.sp->caps[i], ret))

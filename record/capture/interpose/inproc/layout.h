@@ -116,6 +116,8 @@ struct control {
 	u64 inodes[WATCHED]; /* of files that programs store to through mappings */
 	struct command commands[COMMANDS]; /* hashed by command_at() */
 	struct prefilter_step steps[PREFILTER_STEPS]; /* of the filter (filter.h) */
+	u16 stacks[ROWS]; /* which calls have a stack, as spec.prefilter: the tracer follows it */
+	struct prefilter_step stack_steps[PREFILTER_STEPS];
 };
 
 struct descriptor {
