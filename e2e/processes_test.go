@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/iotape/iotape/event"
@@ -67,8 +68,8 @@ exec env -u LANG sh -c '(cd lib; exec true); exec cat /dev/null'`
 			e.run(t, e.iotape, "record", "-o", name+".tape", "--keep-stream", "--backend", backend, "--env", mode, "--",
 				"sh", "-c", program, group)
 			got := e.described(t, name+".tape")
-			if len(got) != 5 { // sh, env, sh, true, cat
-				t.Fatalf("%s: %d processes are described, want 5: %q", mode, len(got), got)
+			if len(got) != 6 { // sh, moved to the group, env, sh, true, cat
+				t.Fatalf("%s: processes are described %d times, want 6: %q", mode, len(got), got)
 			}
 			if want[mode] == nil {
 				want[mode] = got
@@ -93,6 +94,106 @@ exec env -u LANG sh -c '(cd lib; exec true); exec cat /dev/null'`
 			}
 		}
 	})
+}
+
+// TestProcessChanges: where a process runs, and with what, is as it is at each call, also if that changes after its
+// execve.
+func TestProcessChanges(t *testing.T) {
+	testenv.NeedRoot(t)
+	testenv.NeedProgram(t, "python3")
+	group := containerCgroup(t)
+	e := runEnv(t)
+	const program = `
+import os, sys
+def mark(name): os.access(name, 0)
+mark("before")
+with open(sys.argv[1] + "/cgroup.procs", "w") as f: f.write("0")
+mark("moved")
+child = os.fork()
+if child == 0:
+    mark("child")
+    os.setgroups([7, 8])
+    os.setresgid(4, 5, 6)
+    os.setresuid(1, 2, 3)
+    mark("dropped")
+    os._exit(0)
+os.wait()
+mark("after")
+`
+	forBackends(t, func(t *testing.T, backend string) {
+		name := backend + ".tape"
+		e.run(t, e.iotape, "record", "-o", name, "--backend", backend, "--", "python3", "-c", program, group)
+		var known facts.Tracker
+		marks := map[string]facts.Process{}
+		e.events(t, name, func(ev *event.Event) {
+			known.See(ev)
+			if ev.Op == event.OpAccess || ev.Op == event.OpFaccessat2 {
+				marks[ev.Paths[0].Raw] = *known.Of(ev.Host, ev.PID).Process
+			}
+		})
+		for mark, inside := range map[string]bool{
+			"before": false, "moved": true, "child": true, "dropped": true, "after": true,
+		} {
+			f := marks[mark]
+			uid, gid, groups := facts.IDs{}, facts.IDs{}, []uint32(nil)
+			if mark == "dropped" {
+				uid = facts.IDs{Real: 1, Effective: 2, Saved: 3, FS: 2}
+				gid = facts.IDs{Real: 4, Effective: 5, Saved: 6, FS: 5}
+				groups = []uint32{7, 8}
+			}
+			if got := facts.Container(f.Cgroup) == containerID; got != inside {
+				t.Errorf("%s: the control group is %q; want the container's: %v", mark, f.Cgroup, inside)
+			}
+			if f.UID == nil || *f.UID != uid || f.GID == nil || *f.GID != gid || mark == "dropped" &&
+				!slices.Equal(f.Groups, groups) {
+				t.Errorf("%s: users %s, groups %s and %v; want %v, %v and %v", mark, f.UID, f.GID, f.Groups, uid, gid,
+					groups)
+			}
+			if f.Caps == nil || (*f.Caps == 0) != (mark == "dropped") {
+				t.Errorf("%s: capabilities %v; want none after the user was given up, some before", mark, f.Caps)
+			}
+			if !strings.Contains(f.Exe, "python") || f.Cwd == "" {
+				t.Errorf("%s: program %q in %q; want those of the last execve", mark, f.Exe, f.Cwd)
+			}
+		}
+		if n := e.count(t, name, "container = "+containerID[:12]+" and op = access"); n != 4 {
+			t.Errorf("%d calls fit the container; want 4", n)
+		}
+	})
+}
+
+// TestMovedByOthers: with eBPF, a move is seen whoever makes it.
+func TestMovedByOthers(t *testing.T) {
+	testenv.NeedBPF(t)
+	group := containerCgroup(t)
+	e := runEnv(t)
+	// The mover is a child of the test's, which is not recorded.
+	fifo := filepath.Join(e.dir, "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	moved := make(chan error, 1)
+	go func() {
+		pid, err := os.ReadFile(fifo)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(group, "cgroup.procs"), pid, 0)
+		}
+		if err == nil {
+			err = os.WriteFile(fifo, []byte("done\n"), 0)
+		}
+		moved <- err
+	}()
+	e.run(t, e.iotape, "record", "-o", "m.tape", "--backend", "ebpf", "--", "sh", "-c",
+		`: > before; echo $$ > "$0"; read x < "$0"; : > after`, fifo)
+	if err := <-moved; err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]int{"before": 0, "after": 1} {
+		n := e.count(t, "m.tape", "container = "+containerID[:12]+" and op = openat and path glob *"+name)
+		if n != want {
+			t.Errorf("%s: %d calls fit the container; want %d", name, n, want)
+		}
+	}
 }
 
 // TestSliceFacts: slices that begin later, and slices of some calls, say where their processes run.

@@ -281,6 +281,9 @@ type Spec struct {
 	// Identity is set where success changes what the process record holds:
 	// ids, process group, session, name.
 	Identity bool
+	// Facts is set where success changes what a recording says of where a process runs and with what
+	// (package event/facts): users, groups, capabilities or namespaces.
+	Facts bool
 	// Hold is set where content moves inside the kernel, so that no buffer of
 	// the caller shows it: the thread is held until the recorder read it.
 	NeedsStop bool

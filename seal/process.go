@@ -15,6 +15,7 @@ import (
 // processes says of processes that executed a program what calls tell: the program and the directories.
 type processes struct {
 	programs map[uint32]string // by process, between its execve and what the recorder says of it
+	known    facts.Tracker
 }
 
 func (p *processes) see(m *posix.Model, ev *event.Event) {
@@ -28,17 +29,33 @@ func (p *processes) see(m *posix.Model, ev *event.Event) {
 		}
 	case ev.Kind == event.Exited && ev.TID == ev.PID:
 		delete(p.programs, ev.PID)
+		p.known.Forget(ev.Host, ev.PID)
 	case ev.Kind == event.Described:
-		f := facts.Of(ev)
-		if f.Exe == "" {
-			fs := m.Thread(ev.PID, ev.TID).FS
-			f.Exe, f.Cwd = p.programs[ev.PID], cmp.Or(f.Cwd, fs.Cwd)
-			f.Root = cmp.Or(f.Root, fs.Root)
-		}
-		delete(p.programs, ev.PID)
-		facts.Describe(ev, f, inline(ev, facts.PartEnv), inline(ev, facts.PartArgs))
+		p.described(m, ev)
 	}
+	p.known.See(ev)
 }
+
+// described completes what the recorder says of a process.
+func (p *processes) described(m *posix.Model, ev *event.Event) {
+	f, env, args := facts.Of(ev), inline(ev, facts.PartEnv), inline(ev, facts.PartArgs)
+	if f.Exe == "" {
+		fs := m.Thread(ev.PID, ev.TID).FS
+		f.Exe, f.Cwd = p.programs[ev.PID], cmp.Or(f.Cwd, fs.Cwd)
+		f.Root = cmp.Or(f.Root, fs.Root)
+	}
+	if old := p.known.Of(ev.Host, ev.PID); ev.Args[0] == onlyChanged && old != nil {
+		f.Exe, f.Cwd, f.Root = cmp.Or(f.Exe, old.Exe), cmp.Or(f.Cwd, old.Cwd), cmp.Or(f.Root, old.Root)
+		env, args = old.Env, old.Args
+	}
+	ev.Args[0] = 0
+	delete(p.programs, ev.PID)
+	facts.Describe(ev, f, env, args)
+}
+
+// onlyChanged is argument 0 of an event of kind Described, until it is complete, if the process has executed no
+// program since the last one: what is absent is as it was.
+const onlyChanged = 1
 
 func inline(ev *event.Event, part int) []byte {
 	if b := ev.BufArg(part); b != nil {
@@ -66,6 +83,9 @@ func (a *assembler) process(r *trace.Record) {
 		return
 	}
 	it := a.simple(r, event.Described)
+	if r.Flags&trace.ProcessChanged != 0 {
+		it.ev.Args[0] = onlyChanged
+	}
 	facts.Describe(&it.ev, said, bytes.Clone(parts[facts.PartEnv]), bytes.Clone(parts[facts.PartArgs]))
 	a.queue.push(it)
 }

@@ -54,6 +54,7 @@ const (
 	DataLast        uint32 = 1 << 0 // RecData: the call is complete
 	FileOwn         uint32 = 1 << 0 // RecFile: a followed process had opened it; else it was passed in from outside
 	WakeInterrupt   uint32 = 1 << 0 // RecWake: by an interrupt, whoever was running
+	ProcessChanged  uint32 = 1 << 1 // RecProcess: no program was executed since the last one
 )
 
 // Fork flags: what the child shares, in clone(2)'s bits.

@@ -52,6 +52,9 @@ func (t *Tracker) See(ev *event.Event) {
 	}
 }
 
+// Forget forgets a process, which has ended.
+func (t *Tracker) Forget(host, pid uint32) { delete(t.known, id{host, pid}) }
+
 // Len returns of how many processes facts are kept, also of those that have ended.
 func (t *Tracker) Len() int { return len(t.known) }
 

@@ -164,6 +164,7 @@ const (
 	iotapeProgOnBlockComplete    = "on_block_complete"
 	iotapeProgOnBlockIssue       = "on_block_issue"
 	iotapeProgOnCgroupAttach     = "on_cgroup_attach"
+	iotapeProgOnCgroupMoved      = "on_cgroup_moved"
 	iotapeProgOnContentionEnd    = "on_contention_end"
 	iotapeProgOnDirtyFolio       = "on_dirty_folio"
 	iotapeProgOnExec             = "on_exec"
@@ -272,6 +273,7 @@ type iotapeProgramSpecs struct {
 	OnBlockComplete    *ebpf.ProgramSpec `ebpf:"on_block_complete"`
 	OnBlockIssue       *ebpf.ProgramSpec `ebpf:"on_block_issue"`
 	OnCgroupAttach     *ebpf.ProgramSpec `ebpf:"on_cgroup_attach"`
+	OnCgroupMoved      *ebpf.ProgramSpec `ebpf:"on_cgroup_moved"`
 	OnContentionEnd    *ebpf.ProgramSpec `ebpf:"on_contention_end"`
 	OnDirtyFolio       *ebpf.ProgramSpec `ebpf:"on_dirty_folio"`
 	OnExec             *ebpf.ProgramSpec `ebpf:"on_exec"`
@@ -486,6 +488,7 @@ type iotapePrograms struct {
 	OnBlockComplete    *ebpf.Program `ebpf:"on_block_complete"`
 	OnBlockIssue       *ebpf.Program `ebpf:"on_block_issue"`
 	OnCgroupAttach     *ebpf.Program `ebpf:"on_cgroup_attach"`
+	OnCgroupMoved      *ebpf.Program `ebpf:"on_cgroup_moved"`
 	OnContentionEnd    *ebpf.Program `ebpf:"on_contention_end"`
 	OnDirtyFolio       *ebpf.Program `ebpf:"on_dirty_folio"`
 	OnExec             *ebpf.Program `ebpf:"on_exec"`
@@ -527,6 +530,7 @@ func (p *iotapePrograms) Close() error {
 		p.OnBlockComplete,
 		p.OnBlockIssue,
 		p.OnCgroupAttach,
+		p.OnCgroupMoved,
 		p.OnContentionEnd,
 		p.OnDirtyFolio,
 		p.OnExec,

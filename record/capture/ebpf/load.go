@@ -388,8 +388,8 @@ func (p *programs) attach(c *config) error {
 }
 
 // attached are the programs that are attached, in this order, between on_exit and those of calls.
-var attached = slices.Concat([]string{cgroupHook}, wakeupHooks, []string{"on_uring_create"}, blockHooks, mappedHooks,
-	[]string{"on_signal_deliver", "on_signal_generate", "on_exec", "on_fork", "on_contention_end"})
+var attached = slices.Concat([]string{cgroupHook, "on_cgroup_moved"}, wakeupHooks, []string{"on_uring_create"},
+	blockHooks, mappedHooks, []string{"on_signal_deliver", "on_signal_generate", "on_exec", "on_fork", "on_contention_end"})
 
 // run are the programs that are not attached, but run when the recorder wants it.
 var run = []string{followListed, countFollowed, countMappings}

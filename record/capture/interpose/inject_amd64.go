@@ -128,6 +128,7 @@ func (s *session) prepare(th *thread, sp *space, mask uint64) {
 	if s.o.Sizes {
 		c.Sizes = 1
 	}
+	c.Cgroups = uint64(s.rec.CgroupDevice())
 	s.tables.write(c)
 	_, inodes := s.rec.Stored()
 	c.watch(s.tables, inodes)

@@ -95,7 +95,8 @@ type control struct {
 	Clock    uint64
 	Sizes    uint64
 	Watched  uint64
-	_        [2]uint64
+	Cgroups  uint64
+	_        uint64
 	Clocks   [clocks]clock
 	Class    [tableCalls]class
 	Fast     [tableCalls]class

@@ -147,7 +147,7 @@ func recordable(s *event.Spec, check uint8) bool {
 
 // late reports whether an operation can be recorded when it has returned.
 func late(s *event.Spec) bool {
-	if s.NoReturn || s.NeedsStop || s.Identity || s.ValueResultArg > 0 {
+	if s.NoReturn || s.NeedsStop || s.Identity || s.Facts || s.ValueResultArg > 0 {
 		return false
 	}
 	switch s.Op {

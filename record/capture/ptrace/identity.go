@@ -59,8 +59,9 @@ func (r *Recorder) identityChanged(th *thread) {
 	}
 	r.identify(th)
 	if executed {
-		rec := running.ProcessRecord(th.t.PID, now(), r.o.Environ, true)
+		rec := running.ProcessRecord(th.t.PID, now(), r.o.Environ, running.Executed)
 		r.out.put(&rec)
+		r.cgroups.executed(th.t.PID)
 	}
 	if pid == 0 {
 		return

@@ -43,7 +43,8 @@ type Recorder struct {
 	stores  stores
 	aio     map[aioKey]*aioRequest
 	stacks  *stacks // nil: none are recorded
-	live    int     // threads
+	cgroups cgroups
+	live    int // threads
 
 	attached running.Count // what ran when recording began
 
@@ -81,7 +82,7 @@ func newRecorder(o *capture.Options, arch event.Arch, sw *trace.StreamWriter) *R
 		scratch: make([]byte, 0, recordBytes), turns: turns{}, aio: map[aioKey]*aioRequest{},
 	}
 	r.stores = stores{r: r, files: map[fileID]*storedFile{}}
-	r.stacks = newStacks(o)
+	r.stacks, r.cgroups = newStacks(o), newCgroups()
 	return r
 }
 
@@ -263,6 +264,10 @@ func (r *Recorder) leave(t *ptracer.Tracee, ret int64) {
 	if c.spec.Identity && !failed(ret) {
 		r.identityChanged(th)
 	}
+	if c.spec.Facts && !failed(ret) {
+		r.changed(t.PID)
+	}
+	r.maybeMoved(ret)
 }
 
 // Returned records a call that its thread made without a stop at its entry: from enter to exit,
@@ -334,6 +339,7 @@ func (r *Recorder) fork(parent, child *ptracer.Tracee) {
 		r.out.put(&rec)
 		if parent.PID != child.PID {
 			r.stores.forked(parent.PID, child.PID)
+			r.cgroups.forked(parent.PID, child.PID)
 		}
 	}
 	if !r.identify(th) && from != nil {
@@ -400,6 +406,7 @@ func (r *Recorder) exit(t *ptracer.Tracee, status unix.WaitStatus) {
 	if t.TID == t.PID {
 		r.abandon(th, func(*aioRequest) bool { return true })
 		r.stacks.forget(t.PID)
+		delete(r.cgroups.known, t.PID)
 	}
 	if th.tid != uint32(t.TID) {
 		r.renamed(th)

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -35,14 +36,24 @@ func ParseEnv(s string) (Env, error) {
 }
 
 // AppendProcess appends, with time at, the record that says where a process runs and with what, as far as the
-// recorder may read it. With fresh it has just executed a program: what the calls say of it is left out.
-func AppendProcess(b []byte, pid int, at uint64, env Env, fresh bool) []byte {
-	r := ProcessRecord(pid, at, env, fresh)
+// recorder may read it.
+func AppendProcess(b []byte, pid int, at uint64, env Env, what Occasion) []byte {
+	r := ProcessRecord(pid, at, env, what)
 	return trace.AppendRecord(b, &r)
 }
 
+// Occasion is why a process is described.
+type Occasion int
+
+// The occasions. What calls say of a process is left out where they were recorded.
+const (
+	Running  Occasion = iota // it ran before the recording
+	Executed                 // it has just executed a program
+	Changed                  // its control group, users, capabilities or namespaces may be others now
+)
+
 // ProcessRecord returns the record of AppendProcess.
-func ProcessRecord(pid int, at uint64, env Env, fresh bool) trace.Record {
+func ProcessRecord(pid int, at uint64, env Env, what Occasion) trace.Record {
 	d := dir(pid, pid)
 	f := facts.Process{Cgroup: cgroupOf(d)}
 	status, _ := os.ReadFile(d + "status")
@@ -55,7 +66,7 @@ func ProcessRecord(pid int, at uint64, env Env, fresh bool) trace.Record {
 	}
 	r := trace.Record{Type: trace.RecProcess, PID: uint32(pid), TID: uint32(pid), Exit: at}
 	var args []byte
-	if !fresh {
+	if what == Running {
 		f.Exe, f.Cwd, f.Root = target(d+"exe"), target(d+"cwd"), target(d+"root")
 		if f.Root == "/" {
 			f.Root = ""
@@ -66,6 +77,10 @@ func ProcessRecord(pid int, at uint64, env Env, fresh bool) trace.Record {
 		r.Pieces = append(r.Pieces, trace.Piece{Arg: part, Len: uint32(len(b)), Data: b})
 	}
 	put(facts.PartFacts, f.Append(nil))
+	if what == Changed {
+		r.Flags = trace.ProcessChanged
+		return r
+	}
 	if env != EnvNone {
 		if b, err := os.ReadFile(d + "environ"); err == nil {
 			put(facts.PartEnv, env.of(b))
@@ -120,6 +135,25 @@ func (e Env) Keep(records []byte) []byte {
 func cgroupOf(dir string) string {
 	b, _ := os.ReadFile(dir + "cgroup")
 	return strings.TrimSuffix(string(Field(b, "0::")), " (deleted)")
+}
+
+// CgroupOf returns the path of a process's version 2 control group, "" if it is not known.
+func CgroupOf(pid int) string { return cgroupOf(dir(pid, pid)) }
+
+// CgroupDevice returns the device of the files of version 2 control groups, as Object.Dev has it; 0 if they are not
+// mounted.
+func CgroupDevice() uint32 {
+	mounts, _ := os.ReadFile("/proc/self/mountinfo")
+	for line := range bytes.Lines(mounts) {
+		f := bytes.Fields(line)
+		if dash := slices.IndexFunc(f, func(w []byte) bool { return string(w) == "-" }); dash < 3 || dash+1 == len(f) ||
+			string(f[dash+1]) != "cgroup2" {
+			continue
+		}
+		major, minor, _ := bytes.Cut(f[2], []byte{':'})
+		return number(major)<<20 | number(minor)
+	}
+	return 0
 }
 
 func ids(status []byte, name string) *facts.IDs {

@@ -116,7 +116,7 @@ func (s *State) Append(b []byte, at uint64, processes []Process) []byte {
 	s.Count.Processes += len(fresh)
 	s.Count.Threads += len(list)
 	for _, pid := range fresh {
-		b = AppendProcess(b, pid, at, s.Env, false)
+		b = AppendProcess(b, pid, at, s.Env, Running)
 	}
 	for _, t := range list {
 		if t.shares&trace.ShareFS == 0 {

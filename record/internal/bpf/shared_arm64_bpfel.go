@@ -110,7 +110,7 @@ type sharedSpec struct {
 	Name      uint8
 	Moves     uint8
 	Queue     uint8
-	Zero      uint8
+	Facts     uint8
 	Caps      [6]sharedCap
 }
 

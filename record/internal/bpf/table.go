@@ -88,6 +88,9 @@ func row(s *event.Spec, arch event.Arch, content capture.Content) Spec {
 	if s.Op == event.OpIoSetup || s.Op == event.OpIoUringSetup {
 		r.Queue = 1
 	}
+	if s.Facts {
+		r.Facts = 1
+	}
 	for i, arg := range s.Objects() {
 		r.Objects[i] = uint8(arg)
 		r.Nobjects++

@@ -106,9 +106,9 @@ static __always_inline int call_returned(struct pt_regs *regs, long ret, bool re
 		name_file(w, st, s, ret);
 	if (s->flags & SPEC_IDENTITY && !failed(ret))
 		emit_task(w, st, now);
-	if (st->flags & TASK_EXECUTED) {
-		st->flags &= ~TASK_EXECUTED;
+	if (st->flags & TASK_EXECUTED || (s->facts && !failed(ret))) {
 		emit_process(w, st, now);
+		st->flags &= ~TASK_EXECUTED;
 	}
 	st->flags &= ~TASK_IN_CALL;
 	if (!(st->flags & TASK_PENDING))
@@ -314,6 +314,24 @@ SEC("tp_btf/cgroup_attach_task")
 int BPF_PROG(on_cgroup_attach, struct cgroup *dst, const char *path, struct task_struct *leader, bool threadgroup)
 {
 	return cgroup_attached(dst, leader, threadgroup);
+}
+
+/* A process that is followed is moved to another control group. */
+SEC("tp_btf/cgroup_attach_task")
+int BPF_PROG(on_cgroup_moved, struct cgroup *dst, const char *path, struct task_struct *leader, bool threadgroup)
+{
+	struct task *st = bpf_task_storage_get(&tasks, leader, 0, 0);
+	u64 now;
+	if (!st || st->flags & TASK_EXCLUDED || !(st->flags & TASK_IDENTIFIED) || released())
+		return 0;
+	struct work *w = begin(&now);
+	if (!w)
+		return 0;
+	compose_process(w, leader, now);
+	put_cgroup(w, leader);
+	end_entry(w, st);
+	end();
+	return 0;
 }
 
 SEC("iter/task")

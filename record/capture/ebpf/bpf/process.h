@@ -7,6 +7,8 @@
 /* How much of the environment is copied; the recorder drops the values unless they are wanted. */
 const volatile bool copies_env = false;
 
+enum { PROCESS_CHANGED = 2 }; /* flag: the process has executed no program since its last record */
+
 /* Pieces of the record (event/facts, facts.go). */
 enum { PROCESS_ENV = 1, PROCESS_KERNEL = 3, PROCESS_CGROUP = 4 };
 
@@ -99,17 +101,14 @@ static __always_inline void put_cgroup(struct work *w, struct task_struct *t)
 	finish_strings(w, PROCESS_CGROUP, w->failed ? PIECE_TRUNCATED : 0, (w->done - at) & 0xffff);
 }
 
-/* emit_process writes the record of the calling process. */
-__noinline int emit_process(struct work *w, struct task *st, u64 now)
+/* compose_process starts the record of a thread's process in the work space. */
+static __always_inline void compose_process(struct work *w, struct task_struct *t, u64 now)
 {
-	if (!w || !st)
-		return 0;
-	struct task_struct *t = self();
 	struct rec_data *r = (struct rec_data *)w->buf; /* laid out alike */
 	struct process_facts *f = (struct process_facts *)(w->buf + sizeof(*r) + sizeof(struct piece));
-	u64 start = t->mm->env_start, n = t->mm->env_end - start;
 
 	set_prefix(&r->p, REC_PROCESS, t);
+	r->p.flags = PROCESS_CHANGED;
 	r->enter = now;
 	*(u64 *)&r->npieces = 0;
 	w->len = sizeof(*r);
@@ -119,11 +118,27 @@ __noinline int emit_process(struct work *w, struct task *st, u64 now)
 	put_users(f, BPF_CORE_READ(t, cred));
 	put_namespaces(f, t);
 	w->len += sizeof(*f);
-	put_cgroup(w, t);
-	if (copies_env && n && n <= ARGV_BIG && n <= ring_bytes / 4 && !write_bytes(w, st->shard, PROCESS_ENV, start, n))
+}
+
+/* emit_process writes the record of the calling process, which has executed a program, or whose facts are others
+ * now. */
+__noinline int emit_process(struct work *w, struct task *st, u64 now)
+{
+	if (!w || !st)
 		return 0;
-	if (copies_env && n)
-		put_piece(w, PROCESS_ENV, PIECE_MISSING, n, 0);
+	struct task_struct *t = self();
+
+	compose_process(w, t, now);
+	put_cgroup(w, t);
+	if (st->flags & TASK_EXECUTED) {
+		u64 start = t->mm->env_start, n = t->mm->env_end - start;
+
+		((struct rec_data *)w->buf)->p.flags = 0;
+		if (copies_env && n && n <= ARGV_BIG && n <= ring_bytes / 4 && !write_bytes(w, st->shard, PROCESS_ENV, start, n))
+			return 0;
+		if (copies_env && n)
+			put_piece(w, PROCESS_ENV, PIECE_MISSING, n, 0);
+	}
 	end_entry(w, st);
 	return 0;
 }

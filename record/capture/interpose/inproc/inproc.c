@@ -719,6 +719,8 @@ HIDDEN u32 after(struct slot *s)
 	objects(&r, ret);
 	if (*(volatile const u64 *)&c->watched && watched(c, &r))
 		goto tracer;
+	if (r.nobjects && r.objects[0].dev == c->cgroups && c->cgroups)
+		goto tracer;
 	u64 enter = time_of(c, s->enter), exit = time_of(c, s->exit);
 	if (enter < s->last) /* clocks differ a little */
 		enter = s->last;

@@ -139,7 +139,7 @@ struct spec {
 	u8 name;       /* 1 + the argument that is its first name and still there when it returns; 0: none */
 	u8 moves;      /* which way it moves the bytes that it returns the number of, or of messages */
 	u8 queue;      /* it makes a queue of requests (io_setup, io_uring_setup) */
-	u8 zero;
+	u8 facts;      /* it changes users, groups, capabilities or namespaces (process.h) */
 	struct cap caps[IOT_MAX_CAPS];
 };
 enum { MOVES_READ = 1, MOVES_WRITTEN = 2, MOVES_MESSAGES = 4 };
