@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -158,6 +159,24 @@ mark("after")
 		}
 		if n := e.count(t, name, "container = "+containerID[:12]+" and op = access"); n != 4 {
 			t.Errorf("%d calls fit the container; want 4", n)
+		}
+		var sums struct {
+			Rows []struct {
+				Container string
+				Calls     int
+			}
+		}
+		text, _ := e.run(t, e.iotape, "stat", name, "--by", "container", "--json", "--filter",
+			"path glob *dropped or path glob *before")
+		if err := json.Unmarshal([]byte(text), &sums); err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]int{}
+		for _, r := range sums.Rows {
+			got[r.Container] = r.Calls
+		}
+		if want := map[string]int{"": 1, containerID[:12]: 1}; !maps.Equal(got, want) {
+			t.Errorf("calls by container: %v; want %v", got, want)
 		}
 	})
 }

@@ -14,12 +14,14 @@ import (
 	"github.com/iotape/iotape/analyze/aggregate/meter"
 	"github.com/iotape/iotape/analyze/alarm"
 	"github.com/iotape/iotape/cmd/internal/cli"
+	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/internal/term"
 	"github.com/iotape/iotape/model/aggregate"
 	"github.com/iotape/iotape/predicate"
 	"github.com/iotape/iotape/record/capture"
 	"github.com/iotape/iotape/record/session"
 	"github.com/iotape/iotape/record/top"
+	"github.com/iotape/iotape/trace"
 )
 
 func newTop(c *cli.Console) *cobra.Command {
@@ -35,7 +37,7 @@ func newTop(c *cli.Console) *cobra.Command {
 		Short: "Count calls in the kernel, show and export the counters, raise alarms",
 		Long: `Top counts system calls in the kernel and does not record them. For each row it counts
 the calls, failures, bytes and time. The rows are operations, users, processes,
-extensions of file names, or latencies (--by). On a terminal, top shows a screen with
+extensions of file names, containers, systemd units or latencies (--by). On a terminal, top shows a screen with
 the last interval. Elsewhere it prints a table for each interval and a total at the end.
 It needs eBPF. docs/top.md describes what is counted, and the limits.
 
@@ -106,8 +108,9 @@ A rule is "MEASURE of WHAT by KEYS LIMIT for TIME". Only WHAT and LIMIT are requ
 	target.Add(cmd, "count")
 	cli.AddUser(f, &user)
 	f.StringVar(&by, "by", "op",
-		"the keys of the rows, `WHAT` to count by: op, user, process, container, file (or path), dir, extension, "+
-			"latency, with commas; for container, file and dir the calls are recorded and not kept, which costs more")
+		"the keys of the rows, `WHAT` to count by: op, user, process, container, pod, unit, cgroup, file (or path), "+
+			"dir, extension, latency, with commas; for container, pod, unit, cgroup, file and dir the calls are "+
+			"recorded and not kept, which costs more")
 	filter.Add(f)
 	f.DurationVar(&o.Meter.Interval, "interval", time.Second, "the `TIME` between two read-outs, from 100ms to 1m")
 	f.StringVar(&order, "sort", "calls", "`ORDER` of the rows: "+top.OrderNames())
@@ -181,7 +184,18 @@ func topOfTape(ctx context.Context, c *cli.Console, name string, filter *cli.Fil
 	if err != nil {
 		return err
 	}
-	return top.Tape(t, cli.Filtered(c, t, g), o)
+	return countTape(c, t, g, o)
+}
+
+// countTape counts the events of a tape that a filter accepts; all if it is nil.
+func countTape(c *cli.Console, t *trace.Tape, g *predicate.Graph, o *top.Options) error {
+	var fits func(*event.Event) bool
+	if g != nil {
+		m := g.NewMatcher()
+		defer c.UnknownPrograms(m)
+		fits = m.Match
+	}
+	return top.Tape(t, fits, o)
 }
 
 // exactScreen returns the screen of a filter, nil if none is given.

@@ -3,6 +3,7 @@
 package facts
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -75,4 +76,24 @@ func Pod(cgroup string) string {
 		return ""
 	}
 	return strings.ReplaceAll(m[1], "_", "-")
+}
+
+// Place is where a process runs.
+type Place struct {
+	Cgroup    string // path of the control group
+	Container string // the first 12 digits of its ID, or its name
+	Unit      string // systemd's
+	Pod       string // UID of Kubernetes'
+}
+
+// PlaceIn returns the place of a control group.
+func PlaceIn(cgroup string) Place {
+	return Place{Cgroup: cgroup, Container: ShortContainer(Container(cgroup)), Unit: Unit(cgroup),
+		Pod: Pod(cgroup)}
+}
+
+// Compare orders places by the columns that tables show them in.
+func (p Place) Compare(o Place) int {
+	return cmp.Or(strings.Compare(p.Pod, o.Pod), strings.Compare(p.Container, o.Container),
+		strings.Compare(p.Unit, o.Unit), strings.Compare(p.Cgroup, o.Cgroup))
 }

@@ -227,7 +227,7 @@ var rules = []rule{
 	},
 	{
 		of:    []string{"model/aggregate"},
-		only:  []string{"event"},
+		only:  []string{"event", "event/facts"},
 		never: []string{"std:os/...", "std:net/...", "other:..."},
 		why:   "sums of calls: the same of a kernel's and of a tape's, whoever counts",
 	},
@@ -245,8 +245,8 @@ var rules = []rule{
 	},
 	{
 		of: []string{"analyze/report/..."},
-		only: []string{"analyze/flow", "analyze/flow/show", "analyze/report", "analyze/report/...", "causal/happens", "event", "internal/...",
-			"model/history", "model/posix", "trace"},
+		only: []string{"analyze/flow", "analyze/flow/show", "analyze/report", "analyze/report/...", "causal/happens", "event", "event/facts",
+			"internal/...", "model/history", "model/posix", "trace"},
 		never: []string{"std:os/...", "std:net/..."},
 		why:   "numbers and their pictures: whoever measured, and wherever they are shown",
 	},

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/event/facts"
 )
 
 // Count counts an event of a tape. It returns false, and counts nothing, of what is no
@@ -17,8 +18,8 @@ func (t *Table) Count(ev *event.Event) bool {
 		return false
 	}
 	k := keyOf(ev, t.By)
-	if t.By&ByContainer != 0 && t.ContainerOf != nil {
-		k.Container = t.ContainerOf(ev.PID)
+	if t.By&ByPlace != 0 && t.CgroupOf != nil {
+		k.Place = t.place(t.CgroupOf(ev))
 	}
 	c := t.row(k)
 	c.Calls++
@@ -41,6 +42,20 @@ func (t *Table) Count(ev *event.Event) bool {
 	c.Read += uint64(moved.Read)
 	c.Written += uint64(moved.Written)
 	return true
+}
+
+// place returns the place of a control group, of which it keeps some.
+func (t *Table) place(cgroup string) facts.Place {
+	const most = 4096
+	p, known := t.places[cgroup]
+	if !known {
+		if t.places == nil || len(t.places) >= most {
+			t.places = map[string]facts.Place{}
+		}
+		p = facts.PlaceIn(cgroup)
+		t.places[cgroup] = p
+	}
+	return p
 }
 
 func returns(ev *event.Event) bool {

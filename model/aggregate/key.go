@@ -7,10 +7,11 @@ import (
 	"strings"
 
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/event/facts"
 )
 
 // By is a set of dimensions: what rows are told apart by.
-type By uint8
+type By uint16
 
 // The dimensions. Their numbers are those of the kernel's programs, too.
 const (
@@ -22,18 +23,24 @@ const (
 	ByFile                     // name of the file
 	ByDir                      // directory that the file is in
 	ByContainer                // container of the process
+	ByCgroup                   // control group of the process
+	ByUnit                     // systemd unit of the process
+	ByPod                      // pod of the process
 )
+
+// ByPlace are the dimensions that follow from a process's control group.
+const ByPlace = ByContainer | ByCgroup | ByUnit | ByPod
 
 // Recorded are the dimensions that the kernel's programs do not know: calls have to be
 // recorded to be told apart by them.
-const Recorded = ByFile | ByDir | ByContainer
+const Recorded = ByFile | ByDir | ByPlace
 
 // dimensions are their names, in the order in which tables show them.
 var dimensions = []struct {
 	by   By
 	name string
 }{
-	{ByContainer, "container"}, {ByProcess, "process"}, {ByUser, "user"}, {ByOp, "op"},
+	{ByPod, "pod"}, {ByContainer, "container"}, {ByUnit, "unit"}, {ByCgroup, "cgroup"}, {ByProcess, "process"}, {ByUser, "user"}, {ByOp, "op"},
 	{ByDir, "dir"}, {ByFile, "file"}, {ByExtension, "extension"}, {ByLatency, "latency"},
 }
 
@@ -43,8 +50,8 @@ func ParseBy(text string) (By, error) {
 	for name := range strings.SplitSeq(text, ",") {
 		one := Dimension(strings.TrimSpace(name))
 		if one == 0 {
-			return 0, fmt.Errorf("%q is none of op, user, process, container, file, dir, extension and latency",
-				strings.TrimSpace(name))
+			return 0, fmt.Errorf("%q is none of op, user, process, container, pod, unit, cgroup, file, dir, extension "+
+				"and latency", strings.TrimSpace(name))
 		}
 		by |= one
 	}
@@ -97,9 +104,9 @@ type Key struct {
 	Ext  string // hostile; "" if the name has none, or is not known
 	// Names of a file and of its directory, as a program gave them; hostile. "" if the call is about no file.
 	File, Dir string
-	Container string // hostile; "" if the process is in none, or that is not known
-	Octave    uint8  // 1 + the power of two of the latency in ns; 0: it is not known, or the call did not return
-	Other     bool   // not one row but all calls that found no room; no other field is set
+	Place     facts.Place // hostile; the fields of a place that a process is in none of, or that is not known, are ""
+	Octave    uint8       // 1 + the power of two of the latency in ns; 0: it is not known, or the call did not return
+	Other     bool        // not one row but all calls that found no room; no other field is set
 }
 
 // In returns the key with the fields of the given dimensions alone.
@@ -127,7 +134,16 @@ func (k Key) In(by By) Key {
 		p.Dir = k.Dir
 	}
 	if by&ByContainer != 0 {
-		p.Container = k.Container
+		p.Place.Container = k.Place.Container
+	}
+	if by&ByCgroup != 0 {
+		p.Place.Cgroup = k.Place.Cgroup
+	}
+	if by&ByUnit != 0 {
+		p.Place.Unit = k.Place.Unit
+	}
+	if by&ByPod != 0 {
+		p.Place.Pod = k.Place.Pod
 	}
 	if by&ByLatency != 0 {
 		p.Octave = k.Octave

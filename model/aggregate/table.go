@@ -8,6 +8,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/event/facts"
 )
 
 // DefaultRows is how many rows a Table has room for if nothing else is said.
@@ -16,11 +19,13 @@ const DefaultRows = 16384
 // Table is what was counted, by key. It belongs to one goroutine.
 type Table struct {
 	By By
-	// ContainerOf, if set, returns the container of a process, for ByContainer.
-	ContainerOf func(pid uint32) string
+	// CgroupOf, if set, returns the path of the control group of an event's process, "" if it is not known, for
+	// ByPlace.
+	CgroupOf func(ev *event.Event) string
 
-	rows map[Key]*Counts
-	most int
+	rows   map[Key]*Counts
+	places map[string]facts.Place // by control group
+	most   int
 }
 
 // NewTable returns an empty table with room for so many rows besides the one for the
@@ -161,7 +166,7 @@ func (c *Counts) weight(o Order) uint64 {
 func (k Key) Compare(o Key) int {
 	return cmp.Or(strings.Compare(k.Comm, o.Comm), cmp.Compare(k.PID, o.PID), cmp.Compare(k.UID, o.UID),
 		strings.Compare(k.Op.String(), o.Op.String()),
-		strings.Compare(k.Container, o.Container),
+		k.Place.Compare(o.Place),
 		strings.Compare(k.Dir, o.Dir), strings.Compare(k.File, o.File),
 		strings.Compare(k.Ext, o.Ext), cmp.Compare(k.Octave, o.Octave))
 }

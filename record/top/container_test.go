@@ -5,22 +5,31 @@ package top
 import (
 	"strings"
 	"testing"
+
+	"github.com/iotape/iotape/event/facts"
 )
 
-func TestContainerOf(t *testing.T) {
-	id := "0123456789ab" + strings.Repeat("c", 52)
-	for cgroup, want := range map[string]string{
-		"0::/system.slice/docker-" + id + ".scope\n":                               "0123456789ab",
-		"0::/kubepods.slice/kubepods-pod1.slice/cri-containerd-" + id + ".scope\n": "0123456789ab",
-		"0::/machine.slice/libpod-" + id + ".scope/container\n":                    "0123456789ab",
-		"12:pids:/docker/" + id + "\n1:name=systemd:/docker/" + id + "\n":          "0123456789ab",
-		"0::/lxc.payload.web/init.scope\n":                                         "web",
-		"0::/user.slice/user-1000.slice/session-2.scope\n":                         "",
-		"0::/\n": "",
-		"":       "",
+// TestPlaces: where a process runs, as its /proc/PID/cgroup says.
+func TestPlaces(t *testing.T) {
+	const short, uid = "0123456789ab", "11111111-2222-3333-4444-555555555555"
+	id := short + strings.Repeat("c", 52)
+	for cgroup, want := range map[string]facts.Place{
+		"0::/system.slice/docker-" + id + ".scope\n": {Container: short, Unit: "docker-" + id + ".scope"},
+		"0::/kubepods.slice/kubepods-pod" + uid + ".slice/cri-containerd-" + id + ".scope\n": {
+			Container: short, Pod: uid, Unit: "cri-containerd-" + id + ".scope"},
+		"0::/machine.slice/libpod-" + id + ".scope/container\n":           {Container: short, Unit: "libpod-" + id + ".scope"},
+		"12:pids:/docker/" + id + "\n1:name=systemd:/docker/" + id + "\n": {Container: short},
+		"12:pids:/docker/" + id + "\n0::/\n":                              {Container: short},
+		"0::/lxc.payload.web/init.scope\n":                                {Container: "web", Unit: "init.scope"},
+		"0::/system.slice/ssh.service\n":                                  {Unit: "ssh.service"},
+		"12:pids:/system.slice/ssh.service\n0::/\n":                       {},
+		"0::/\n": {},
+		"":       {},
 	} {
-		if got := containerOf(cgroup); got != want {
-			t.Errorf("container of %q: %q, want %q", cgroup, got, want)
+		got := facts.PlaceIn(cgroupIn(cgroup))
+		got.Cgroup = ""
+		if got != want {
+			t.Errorf("places of %q: %+v, want %+v", cgroup, got, want)
 		}
 	}
 }

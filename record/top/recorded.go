@@ -41,11 +41,11 @@ type recorded struct {
 	each     func(*aggregate.IntervalSnapshot) error
 	rows     int
 
-	mu         sync.Mutex
-	table      *aggregate.Table
-	since      time.Time
-	lost       uint64
-	containers containers
+	mu      sync.Mutex
+	table   *aggregate.Table
+	since   time.Time
+	lost    uint64
+	cgroups cgroups
 }
 
 // run records and counts until the plan's target or ctx ends, or each returns an error.
@@ -107,6 +107,7 @@ func (r *recorded) read(ctx context.Context, stream io.Reader) error {
 		Seen: func(ev *event.Event) error {
 			r.mu.Lock()
 			defer r.mu.Unlock()
+			r.see(ev)
 			if ev.Kind == event.LossMark {
 				r.lost += uint64(max(ev.Ret, 0))
 			} else if m == nil || m.Match(ev) {
@@ -123,6 +124,16 @@ func (r *recorded) read(ctx context.Context, stream io.Reader) error {
 	return err
 }
 
+// see notes where processes run.
+func (r *recorded) see(ev *event.Event) {
+	if r.by&aggregate.ByPlace == 0 {
+		return
+	}
+	if r.cgroups.told.See(ev); ev.Kind == event.Exited && ev.TID == ev.PID {
+		r.cgroups.told.Forget(ev.Host, ev.PID)
+	}
+}
+
 // take returns what was counted since it was last called.
 func (r *recorded) take(last bool) *aggregate.IntervalSnapshot {
 	r.mu.Lock()
@@ -130,8 +141,8 @@ func (r *recorded) take(last bool) *aggregate.IntervalSnapshot {
 	now := time.Now()
 	s := &aggregate.IntervalSnapshot{Table: r.table, At: now, Elapsed: max(now.Sub(r.since), 1), Lost: r.lost,
 		Last: last}
-	r.containers = containers{}
+	r.cgroups.asked = nil
 	r.table, r.since, r.lost = aggregate.NewTable(r.by, r.rows), now, 0
-	r.table.ContainerOf = r.containers.of
+	r.table.CgroupOf = r.cgroups.of
 	return s
 }

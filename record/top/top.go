@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"os"
 	"slices"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"github.com/iotape/iotape/analyze/aggregate/meter"
 	"github.com/iotape/iotape/analyze/aggregate/view"
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/event/facts"
 	"github.com/iotape/iotape/internal/hint"
 	"github.com/iotape/iotape/model/aggregate"
 	"github.com/iotape/iotape/predicate"
@@ -109,14 +109,26 @@ func Screen(g *predicate.Graph) (*predicate.Prefilter, error) {
 		"docs/filters.md says which tests are decided at capture; add one of op to leave out what cannot be")
 }
 
-// Tape counts events of a tape and writes the sums to o.Out.
-func Tape(t *trace.Tape, events iter.Seq2[*event.Event, error], o *Options) error {
+// Tape counts the events of a tape that fit, all if fits is nil, and writes the sums to o.Out.
+func Tape(t *trace.Tape, fits func(*event.Event) bool, o *Options) error {
 	table := aggregate.NewTable(o.Meter.By, o.KernelRows)
-	for ev, err := range events {
+	var told facts.Tracker
+	table.CgroupOf = func(ev *event.Event) string {
+		if d := told.Of(ev.Host, ev.PID); d != nil {
+			return d.Cgroup
+		}
+		return ""
+	}
+	for ev, err := range t.Events() {
 		if err != nil {
 			return err
 		}
-		table.Count(ev)
+		if o.Meter.By&aggregate.ByPlace != 0 {
+			told.See(ev)
+		}
+		if fits == nil || fits(ev) {
+			table.Count(ev)
+		}
 	}
 	o.View.UserName = view.UserNames()
 	return buffered(o.results(), func(w *bufio.Writer) error {

@@ -97,7 +97,13 @@ func labelValues(by aggregate.By, k aggregate.Key) []string {
 			case "dir":
 				v = strings.ToValidUTF8(k.Dir, "\uFFFD")
 			case "container":
-				v = strings.ToValidUTF8(k.Container, "\uFFFD")
+				v = strings.ToValidUTF8(k.Place.Container, "\uFFFD")
+			case "cgroup":
+				v = strings.ToValidUTF8(k.Place.Cgroup, "\uFFFD")
+			case "unit":
+				v = strings.ToValidUTF8(k.Place.Unit, "\uFFFD")
+			case "pod":
+				v = strings.ToValidUTF8(k.Place.Pod, "\uFFFD")
 			case "extension":
 				v = strings.ToValidUTF8(k.Ext, "\uFFFD")
 			}

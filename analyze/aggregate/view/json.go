@@ -35,6 +35,9 @@ type row struct {
 	File      *string `json:"file,omitempty"`
 	Dir       *string `json:"dir,omitempty"`
 	Container *string `json:"container,omitempty"`
+	Cgroup    *string `json:"cgroup,omitempty"`
+	Unit      *string `json:"unit,omitempty"`
+	Pod       *string `json:"pod,omitempty"`
 	// The latencies of the row, from low to before high; absent for calls that did not return, and where it is not
 	// known when.
 	LowNS  *uint64 `json:"low_ns,omitempty"`
@@ -112,7 +115,16 @@ func rowOf(by aggregate.By, r aggregate.Row) row {
 		x.Dir = &r.Key.Dir
 	}
 	if by&aggregate.ByContainer != 0 {
-		x.Container = &r.Key.Container
+		x.Container = &r.Key.Place.Container
+	}
+	if by&aggregate.ByCgroup != 0 {
+		x.Cgroup = &r.Key.Place.Cgroup
+	}
+	if by&aggregate.ByUnit != 0 {
+		x.Unit = &r.Key.Place.Unit
+	}
+	if by&aggregate.ByPod != 0 {
+		x.Pod = &r.Key.Place.Pod
 	}
 	if by&aggregate.ByLatency != 0 && r.Key.Octave > 0 {
 		low, high := aggregate.OctaveRange(r.Key.Octave)

@@ -80,6 +80,7 @@ func (m *model) note(text string, loud bool) {
 var toggles = map[string]aggregate.By{
 	"o": aggregate.ByOp, "u": aggregate.ByUser, "p": aggregate.ByProcess, "e": aggregate.ByExtension, "l": aggregate.ByLatency,
 	"f": aggregate.ByFile, "d": aggregate.ByDir, "c": aggregate.ByContainer,
+	"n": aggregate.ByUnit, "r": aggregate.ByCgroup, "w": aggregate.ByPod,
 }
 
 // key handles a key by its name; text is what it types.

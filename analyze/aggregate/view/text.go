@@ -154,7 +154,13 @@ func (o *Options) names(by aggregate.By, k aggregate.Key) []string {
 		case d == "dir":
 			cell = orNone(k.Dir)
 		case d == "container":
-			cell = orNone(k.Container)
+			cell = orNone(k.Place.Container)
+		case d == "cgroup":
+			cell = orNone(k.Place.Cgroup)
+		case d == "unit":
+			cell = orNone(k.Place.Unit)
+		case d == "pod":
+			cell = orNone(k.Place.Pod)
 		case d == "extension":
 			if cell = report.Printable(k.Ext); cell == "" {
 				cell = none

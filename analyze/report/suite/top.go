@@ -10,13 +10,18 @@ import (
 	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/analyze/report/page"
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/event/facts"
 )
 
-// top ranks files, directories, kinds of files, processes and hosts by what they moved
+// top ranks files, directories, kinds of files, processes, hosts, containers and systemd units by what they moved
 // and how long that took.
-type top struct{ by [5]map[string]*topRow }
+type top struct {
+	by     [7]map[string]*topRow
+	facts  facts.Tracker
+	places map[string]facts.Place // by control group
+}
 
-var topNames = [5]string{"files", "directories", "extensions", "processes", "hosts"}
+var topNames = [7]string{"files", "directories", "extensions", "processes", "hosts", "containers", "units"}
 
 type topRow struct {
 	Name   string `json:"name"`
@@ -41,7 +46,25 @@ func newTop(*collector) view {
 	return v
 }
 
+// place returns where the process of an event runs.
+func (v *top) place(ev *event.Event) (p facts.Place) {
+	d := v.facts.Of(ev.Host, ev.PID)
+	if d == nil {
+		return p
+	}
+	p, known := v.places[d.Cgroup]
+	if !known {
+		if v.places == nil || len(v.places) >= maxTop {
+			v.places = map[string]facts.Place{}
+		}
+		p = facts.PlaceIn(d.Cgroup)
+		v.places[d.Cgroup] = p
+	}
+	return p
+}
+
 func (v *top) see(s *seen) {
+	v.facts.See(s.Event)
 	if s.Kind != event.Call || s.kind == report.OtherWork {
 		return
 	}
@@ -53,6 +76,12 @@ func (v *top) see(s *seen) {
 	}
 	v.count(3, s.proc.name(), s)
 	v.count(4, fmt.Sprint(s.Host), s)
+	at := v.place(s.Event)
+	for i, name := range [...]string{5: at.Container, 6: at.Unit} {
+		if name != "" {
+			v.count(i, name, s)
+		}
+	}
 	if name == "" {
 		return
 	}
@@ -115,7 +144,7 @@ func (v *top) section(c *collector) page.Section {
 			}
 			list = append(list, x)
 		}
-		if i == 4 && len(list) < 2 {
+		if i == 4 && len(list) < 2 || i > 4 && len(list) == 0 {
 			continue
 		}
 		ranks := map[string][]topRow{}
