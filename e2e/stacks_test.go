@@ -374,3 +374,35 @@ func TestStacksAtReturn(t *testing.T) {
 		}
 	}
 }
+
+// TestStacksOfCxx records a program of C++: its functions have the names of the source, also in filters.
+func TestStacksOfCxx(t *testing.T) {
+	t.Parallel()
+	testenv.NeedProgram(t, "g++")
+	e := stackEnv{t.TempDir()}
+	const source = `
+#include <unistd.h>
+namespace db {
+template <class T> struct Log {
+	__attribute__((noinline)) int commit(T fd) { volatile int r = fsync(fd); return r; }
+};
+}
+int main() { db::Log<int> log; volatile int r = log.commit(1); return 0 * r; }
+`
+	name, program := filepath.Join(e.dir, "program.cc"), filepath.Join(e.dir, "program")
+	if err := os.WriteFile(name, []byte(source), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := exec.Command("g++", "-O1", "-o", program, name).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, b)
+	}
+	e.run(t, "record", "--backend", "ptrace", "--stacks=op = fsync", "-o", "c.tape", "--", program)
+	want := []string{"db::Log<int>::commit", "main"}
+	if got := functionsOf(e.stacks(t, "c.tape"), event.OpFsync, program); !slices.Equal(got, want) {
+		t.Errorf("the stack of the fsync is %q; want %q", got, want)
+	}
+	out := e.run(t, "print", "c.tape", "--filter", `stack = "db::Log<int>::commit"`)
+	if !strings.Contains(out, "fsync(") {
+		t.Errorf("the filter with the function's name fits %q; want the fsync", out)
+	}
+}

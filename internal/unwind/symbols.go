@@ -14,6 +14,7 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/ianlancetaylor/demangle"
 	"github.com/ulikunitz/xz"
 	"golang.org/x/sys/unix"
 
@@ -55,6 +56,22 @@ type symbol struct {
 	addr, size uint64
 	name       string
 	weight     int // of names of one address, the one that has the least is used
+	plain      bool
+}
+
+// source returns the name as the source has it: names of C++, Rust and D are demangled, without the types of
+// parameters. Names that are hostile, or too long, stay as they are.
+func (s *symbol) source() string {
+	const mostBits = 12 // of a name of this many bytes, as a power of 2
+	if !s.plain {
+		s.plain = true
+		guard(func() {
+			if name, err := demangle.ToString(s.name, demangle.NoParams, demangle.MaxLength(mostBits)); err == nil {
+				s.name = name
+			}
+		})
+	}
+	return s.name
 }
 
 // Symbolize sets the names of a frame, as far as they are known.
@@ -103,7 +120,7 @@ func (s *symbols) apply(f *event.Frame) {
 	behind := f.Offset - off
 	if i := sort.Search(len(s.funcs), func(i int) bool { return s.funcs[i].addr > addr }); i > 0 {
 		if fn := &s.funcs[i-1]; addr-fn.addr < fn.size {
-			f.Function, f.Delta = fn.name, addr-fn.addr+behind
+			f.Function, f.Delta = fn.source(), addr-fn.addr+behind
 		}
 	}
 	s.line(f, addr)

@@ -192,3 +192,27 @@ func FuzzUnwind(f *testing.F) {
 		}
 	})
 }
+
+// TestSourceNames: functions have the names that they have in the source.
+func TestSourceNames(t *testing.T) {
+	t.Parallel()
+	deep := "_Z" + strings.Repeat("N1a", 1300) + "1bE"
+	for name, want := range map[string]string{
+		"main":                                   "main",
+		"_ZN2db3Log6commitEi":                    "db::Log::commit",
+		"_ZN2db3LogC1ERKSs":                      "db::Log::Log",
+		"_ZNSt6vectorIiSaIiEE9push_backEOi":      "std::vector<int, std::allocator<int> >::push_back",
+		"_ZN12_GLOBAL__N_14workEv":               "(anonymous namespace)::work",
+		"_ZN4core3fmt5write17h0123456789abcdefE": "core::fmt::write",
+		"_RNvCs1234_7mycrate3foo":                "mycrate::foo",
+		"_Znot mangled":                          "_Znot mangled",
+		"_ZN":                                    "_ZN",
+		"runtime.main":                           "runtime.main",
+		deep:                                     deep,
+	} {
+		s := symbol{name: name}
+		if got := s.source(); got != want {
+			t.Errorf("%.60s is %.100q; want %.100q", name, got, want)
+		}
+	}
+}
