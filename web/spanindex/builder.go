@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	magic = "iotapeL2"
+	magic = "iotapeL3"
 	// pageSpans is how many spans a page has, but for a line's last.
 	pageSpans = 64
 	// groupSpans is how many of these are summed up within the page, so that one that is
@@ -19,7 +19,7 @@ const (
 	groupSpans = 8
 	// maxPageBytes is more than a page can have.
 	maxPageBytes = pageSpans*48 + pageSpans/groupSpans*maxMarkBytes
-	maxMarkBytes = 10*(9+Kinds) + 8
+	maxMarkBytes = 10*(10+Kinds) + 8
 	trailerBytes = 8 + 8 + 4 + 8
 )
 
@@ -75,7 +75,7 @@ func (b *Builder) Add(line int, s *Span) error {
 	if b.err != nil {
 		return b.err
 	}
-	if line < 0 || line >= MaxLines || s.Kind >= Kinds || s.To < s.From {
+	if line < 0 || line >= MaxLines || s.Kind >= Kinds || s.To < s.From || s.Untimed && s.To != s.From {
 		return fmt.Errorf("line %d, kind %d, from %d to %d ns: no such span can be", line, s.Kind, s.From, s.To)
 	}
 	for len(b.lines) <= line {
@@ -162,7 +162,7 @@ func appendEntry(d []byte, e *pageEntry) []byte {
 // appendMark encodes a mark: its beginning and first ID as differences to others.
 func appendMark(d []byte, m *Mark, from int64, first uint64) []byte {
 	d = binary.AppendVarint(d, m.From-from)
-	for _, v := range []uint64{uint64(m.To - m.From), m.N, m.Failed, m.Bytes, m.First - first,
+	for _, v := range []uint64{uint64(m.To - m.From), m.N, m.Failed, m.Untimed, m.Bytes, m.First - first,
 		m.Last - m.First, m.most} {
 		d = binary.AppendUvarint(d, v)
 	}
@@ -192,7 +192,7 @@ func (d *decoder) entry() (e pageEntry) {
 func (d *decoder) mark(m *Mark, from int64, first uint64) {
 	*m = Mark{From: from + d.varint()}
 	m.To = m.From + int64(d.uvarint())
-	m.N, m.Failed, m.Bytes, m.First = d.uvarint(), d.uvarint(), d.uvarint(), first+d.uvarint()
+	m.N, m.Failed, m.Untimed, m.Bytes, m.First = d.uvarint(), d.uvarint(), d.uvarint(), d.uvarint(), first+d.uvarint()
 	m.Last = m.First + d.uvarint()
 	m.most, m.Content = d.uvarint(), d.uint32()
 	if kinds := d.take(1); kinds != nil {

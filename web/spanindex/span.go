@@ -19,6 +19,7 @@ type Span struct {
 	ID      uint64
 	Kind    uint8 // below Kinds
 	Failed  bool
+	Untimed bool   // how long it took is not known: To is From
 	Bytes   uint64 // that it moved
 	Content uint32 // what it moved, as a number that is the same for equal content; 0 is nothing
 }
@@ -27,7 +28,8 @@ type Span struct {
 type Mark struct {
 	From, To    int64 // of the first that begins, and of the last that ends
 	N, Failed   uint64
-	Busy        [Kinds]int64 // ns that spans of each kind took together
+	Untimed     uint64       // spans of which it is not known how long they took
+	Busy        [Kinds]int64 // ns that spans of each kind took together, those that are Untimed 1 ns each
 	Bytes       uint64
 	First, Last uint64 // IDs
 	Content     uint32 // of the span that moved most
@@ -53,6 +55,7 @@ func (m *Mark) Add(o *Mark) {
 	m.From, m.To = min(m.From, o.From), max(m.To, o.To)
 	m.First, m.Last = min(m.First, o.First), max(m.Last, o.Last)
 	m.N, m.Failed, m.Bytes = m.N+o.N, m.Failed+o.Failed, m.Bytes+o.Bytes
+	m.Untimed += o.Untimed
 	for k := range m.Busy {
 		m.Busy[k] += o.Busy[k]
 	}
@@ -69,6 +72,9 @@ func (s *Span) mark() Mark {
 	if s.Failed {
 		m.Failed = 1
 	}
+	if s.Untimed {
+		m.Untimed = 1
+	}
 	return m
 }
 
@@ -78,6 +84,7 @@ const (
 	failedBit  = 0x08
 	bytesBit   = 0x10
 	contentBit = 0x20
+	untimedBit = 0x40
 )
 
 // appendSpan encodes a span as differences to the one before.
@@ -91,6 +98,9 @@ func appendSpan(b []byte, s, before *Span) []byte {
 	}
 	if s.Content != 0 {
 		head |= contentBit
+	}
+	if s.Untimed {
+		head |= untimedBit
 	}
 	b = append(b, head)
 	b = binary.AppendVarint(b, s.From-before.From)
@@ -156,6 +166,7 @@ func (d *decoder) span(s *Span) error {
 		return fmt.Errorf("a page of spans breaks off: %w", trace.ErrCorrupt)
 	}
 	s.Kind, s.Failed, s.Bytes, s.Content = head[0]&kindBits, head[0]&failedBit != 0, 0, 0
+	s.Untimed = head[0]&untimedBit != 0
 	s.From += d.varint()
 	length := d.uvarint()
 	s.To = s.From + int64(length)

@@ -45,6 +45,7 @@ func drawSpans(t *rapid.T) []spanindex.Span {
 		for range rapid.IntRange(1, 40).Draw(t, "spans") {
 			id += rapid.Uint64Range(1, 3).Draw(t, "id")
 			s := spanindex.Span{From: at, To: at + long, ID: id, Kind: uint8(id % spanindex.Kinds), Failed: id%3 == 0}
+			s.Untimed = long == 0 && id%5 == 0
 			if id%2 == 0 {
 				s.Bytes, s.Content = id, uint32(id)
 			}
@@ -101,10 +102,13 @@ func TestMarks(t *testing.T) {
 					if s.Failed {
 						one.Failed = 1
 					}
+					if s.Untimed {
+						one.Untimed = 1
+					}
 					want.Add(&one)
 				}
 				if m.From != want.From || m.To != want.To || m.Failed != want.Failed || m.Bytes != want.Bytes ||
-					m.Busy != want.Busy || m.Last != want.Last {
+					m.Busy != want.Busy || m.Untimed != want.Untimed || m.Last != want.Last {
 					t.Fatalf("%+v, not %+v", m, want)
 				}
 			}

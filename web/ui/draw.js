@@ -131,7 +131,7 @@ class Drawing {
     for (let i = 0; i < r.cells.length; i += CELL) {
       const c = r.cells, x = this.x(p.from_ns + c[i] * grain);
       if (x > this.width || x + width < LABELS) continue;
-      const tall = 4 + (h - 4) * Math.min(c[i + 2] / grain, 1);
+      const tall = 4 + (h - 4) * Math.min(Math.max(c[i + 2], 0) / grain, 1);
       g.fillStyle = this.colourOf(c[i + 1], c[i + 6], r.row);
       g.fillRect(x, base - tall, width + 0.3, tall);
       if (c[i + 4] > 0) { g.fillStyle = this.colours.failed; g.fillRect(x, y + 1, Math.max(width, 2), 2.5); }

@@ -13,6 +13,9 @@ function duration(ns) {
   return Math.round(ns) + " ns";
 }
 
+/** How long something took. @param {number|undefined} ns absent or below 0: not known */
+const took = ns => ns === undefined || ns < 0 ? "?" : duration(ns);
+
 /** Bytes with binary units. @param {number} n */
 function bytes(n) {
   for (const [size, unit] of [[2 ** 40, "TiB"], [2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"]]) {

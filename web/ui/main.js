@@ -70,7 +70,7 @@ function start() {
   function describe(m) {
     const kinds = view.about.kinds;
     const failed = m.failed ? (m.n === 1 ? ", failed" : `, ${count(m.failed)} failed`) : "";
-    return (m.n > 1 ? `${plural(m.n, "call", "calls")}, mostly ${kinds[m.kind]}, ${duration(m.busy)} in them` : m.n === 0 ? `in a call: ${kinds[m.kind]}` : `${kinds[m.kind]}, ${duration(m.busy)}, event ${count(m.seq)}`) + (m.bytes ? `, ${bytes(m.bytes)}` : "") + failed;
+    return (m.n > 1 ? `${plural(m.n, "call", "calls")}, mostly ${kinds[m.kind]}, ${took(m.busy)} in them` : m.n === 0 ? `in a call: ${kinds[m.kind]}` : `${kinds[m.kind]}, ${took(m.busy)}, event ${count(m.seq)}`) + (m.bytes ? `, ${bytes(m.bytes)}` : "") + failed;
   }
 
   /** The mark at the cursor. */

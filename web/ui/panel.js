@@ -38,7 +38,7 @@ class Panel {
     const name = this.view.about.tapes[tape].name;
     this.root.replaceChildren(
       this.head(mark.n > 1 ? plural(mark.n, "call", "calls") : `Event ${count(mark.seq)}`),
-      this.pairs([["work", this.view.about.kinds[mark.kind]], ["at", moment(mark.at, 1)], ["took", duration(mark.busy)], ["failed", mark.failed || null], ["bytes", mark.bytes ? bytes(mark.bytes) : null]]),
+      this.pairs([["work", this.view.about.kinds[mark.kind]], ["at", moment(mark.at, 1)], ["took", took(mark.busy)], ["failed", mark.failed || null], ["bytes", mark.bytes ? bytes(mark.bytes) : null]]),
       element("p", { class: "note" }, "A file has no more of it. All fields and the content: "), element("code", {}, `iotape serve ${name}`));
   }
 
@@ -161,7 +161,7 @@ function hex(data, offset) {
 async function fillTable(table, view, rows, select) {
   const answer = await view.source.list({ from: Math.floor(view.from), to: Math.ceil(view.to), rows });
   const body = answer.calls.map(c => element("tr", {},
-    element("td", {}, moment(c.at_ns, 1000)), element("td", {}, duration(c.took_ns)), element("td", { class: "left" }, view.about.kinds[c.work] + (c.failed ? ", failed" : "")),
+    element("td", {}, moment(c.at_ns, 1000)), element("td", {}, took(c.took_ns)), element("td", { class: "left" }, view.about.kinds[c.work] + (c.failed ? ", failed" : "")),
     element("td", {}, c.bytes ? bytes(c.bytes) : "–"), element("td", { class: "left" }, view.rowsOf[c.row] ? view.rowsOf[c.row].name : ""),
     element("td", {}, element("button", { type: "button", class: "link", onclick: () => select(c.tape, c.seq, true) }, count(c.seq)))));
   table.tBodies[0].replaceChildren(...body);

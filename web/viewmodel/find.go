@@ -72,7 +72,7 @@ type Listed struct {
 	Tape   int    `json:"tape"`
 	Seq    uint64 `json:"seq"`
 	AtNS   int64  `json:"at_ns"`
-	TookNS int64  `json:"took_ns"`
+	TookNS *int64 `json:"took_ns,omitempty"` // nil: it is not known
 	Work   uint8  `json:"work"`
 	Failed bool   `json:"failed"`
 	Bytes  int64  `json:"bytes"`
@@ -99,8 +99,12 @@ func (s *Scene) List(ctx context.Context, w *Window) (list []Listed, more bool, 
 			shift := t.shift(t.Lanes[l].Host)
 			err := t.index.Marks(l, spanindex.Window{From: w.FromNS - shift, To: w.ToNS - shift, Grain: -1,
 				Limit: maxList}, func(m *spanindex.Mark) {
-				list = append(list, Listed{t.rows[l], s.rows[r.Row].Tape, m.First, m.From + shift, m.To - m.From,
-					m.Kind(), m.Failed > 0, clamp(m.Bytes)})
+				c := Listed{Row: t.rows[l], Tape: s.rows[r.Row].Tape, Seq: m.First, AtNS: m.From + shift,
+					Work: m.Kind(), Failed: m.Failed > 0, Bytes: clamp(m.Bytes)}
+				if took := m.To - m.From; m.Untimed == 0 {
+					c.TookNS = &took
+				}
+				list = append(list, c)
 			})
 			if more = more || errors.Is(err, spanindex.ErrLimit); err != nil && !errors.Is(err, spanindex.ErrLimit) {
 				return nil, false, err

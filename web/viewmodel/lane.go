@@ -111,6 +111,9 @@ func (l *laner) see(ev *event.Event, number *contentNumber) (i int, s spanindex.
 	io := ev.Traffic()
 	s = spanindex.Span{From: ev.Enter, To: max(ev.Exit, ev.Enter), ID: ev.Seq, Kind: uint8(report.WorkOf(ev, &io)),
 		Failed: ev.Errno != 0, Bytes: uint64(max(io.Bytes(), 0))}
+	if s.Untimed = ev.Flags&event.Untimed != 0; s.Untimed {
+		s.To = s.From // Exit is for the order alone
+	}
 	if s.Bytes > 0 {
 		s.Content = number.of(ev)
 	}

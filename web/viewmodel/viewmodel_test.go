@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/format"
 	"github.com/iotape/iotape/format/catlog"
 	"github.com/iotape/iotape/format/formattest"
 	"github.com/iotape/iotape/model/similar"
@@ -52,6 +53,48 @@ func all(s *viewmodel.Scene, columns int) *viewmodel.Window {
 		w.Rows = append(w.Rows, viewmodel.RowRef{Row: i})
 	}
 	return w
+}
+
+// TestUntimed tells a time that a foreign trace does not say from one of 0 ns.
+func TestUntimed(t *testing.T) {
+	tape, _ := formattest.Tape(t, func(im *format.Import) error {
+		w, err := im.Host("")
+		if err != nil {
+			return err
+		}
+		for i, c := range []format.Call{{Untimed: true}, {}, {Exit: 50}} {
+			c.Op, c.PID, c.TID, c.Enter = event.OpGetpid, 1, 1, uint64(100*(i+1))
+			c.Exit += c.Enter
+			if err := w.Call(&c); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	s := open(t, tape)
+	w := all(s, 200)
+	list, _, err := s.List(t.Context(), w)
+	if err != nil || len(list) != 3 {
+		t.Fatalf("%d calls, %v; want 3", len(list), err)
+	}
+	for i, want := range []string{"?", "0", "50"} {
+		got := "?"
+		if list[i].TookNS != nil {
+			got = fmt.Sprint(*list[i].TookNS)
+		}
+		if got != want {
+			t.Errorf("call %d took %s ns in the list, want %s", i, got, want)
+		}
+	}
+	p, err := s.Window(t.Context(), w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range p.Rows {
+		if len(r.Cells) >= viewmodel.CellFields && r.Cells[2] != -1 {
+			t.Errorf("row %d: the first call's time is %d ns in the picture, want -1: not known", r.Row, r.Cells[2])
+		}
+	}
 }
 
 func TestRows(t *testing.T) {

@@ -58,7 +58,7 @@ const (
 type RowMarks struct {
 	Row int `json:"row"`
 	// Cells are columns with calls that are too short to be shown alone: the column, the
-	// kind that took the most time, that of all (ns), how many calls, how many failed,
+	// kind that took the most time, that of all (ns; -1 if it is not known of any), how many calls, how many failed,
 	// bytes, content, and the number of the first event.
 	Cells []int64 `json:"cells"`
 	// Spans are calls that are shown alone: when it began, how long it took (ns), kind,
@@ -211,6 +211,7 @@ func (c *columns) add(m *spanindex.Mark, shift int64) {
 		}
 		if k == max(i, 0) {
 			cell.N, cell.Failed, cell.Bytes = cell.N+m.N, cell.Failed+m.Failed, cell.Bytes+m.Bytes
+			cell.Untimed += m.Untimed
 		}
 		if m.N == 1 {
 			cell.Busy[kind] += int64(math.Round(float64(m.Busy[kind]) * part))
@@ -234,11 +235,17 @@ func (c *columns) numbers() []int64 {
 		for _, ns := range m.Busy {
 			busy += ns
 		}
+		if m.N > 0 && m.N == m.Untimed {
+			busy = unknownNS
+		}
 		list = append(list, int64(i), int64(m.Kind()), busy, clamp(m.N), clamp(m.Failed), clamp(m.Bytes),
 			int64(m.Content), clamp(m.First))
 	}
 	return list
 }
+
+// unknownNS stands for a time that is not known.
+const unknownNS = -1
 
 // at returns the column of a time, the first or last for one outside.
 func (c *columns) at(ns int64) int {
