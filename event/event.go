@@ -132,7 +132,18 @@ const (
 	Delays // DelayBefore and DelayWithin are known; nothing else is special because of it
 	// it is not known how long the call took, as foreign traces do not say it: Exit is for its order alone
 	Untimed
+	// the trace does not say the value of argument 0; Args has 0, or what a replay takes instead. That of
+	// argument i is UnknownArg << i
+	UnknownArg
 )
+
+// UnknownArgs are the flags of all arguments of which a trace does not say the value.
+const UnknownArgs = UnknownArg * (1<<MaxArgs - 1)
+
+// ArgKnown reports whether the value of an argument is known. Foreign traces do not say all of them.
+func (ev *Event) ArgKnown(arg int) bool {
+	return arg < 0 || arg >= MaxArgs || ev.Flags&(UnknownArg<<arg) == 0
+}
 
 // OpenID identifies an open file description ("open file") in one tape: dup,
 // fork and SCM_RIGHTS give more descriptors, but the same OpenID. 0 is unknown.

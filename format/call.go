@@ -23,6 +23,7 @@ type Call struct {
 	Interrupted bool   // no return was seen
 	Untimed     bool   // the trace does not say how long the call took; Exit may be 0
 	Args        [event.MaxArgs]uint64
+	Unknown     uint32 // arguments of which the trace does not say the value, by bits; see NotKnown
 	// of calls that make threads: what the child shares, in clone(2)'s bits; clone's own flags count too
 	Share   uint64
 	Objects []trace.Object
@@ -38,6 +39,13 @@ const address = 1
 func (c *Call) Bytes(arg int, data []byte, total int64) {
 	c.Spans(arg, Span{data, total})
 }
+
+// NotKnown says that the trace does not have the value of an argument. A replay takes what Args has if it
+// is a set of flags or permissions, and does not make the call otherwise.
+func (c *Call) NotKnown(arg int) { c.Unknown |= 1 << arg }
+
+// Known says that the value of an argument is known, after NotKnown.
+func (c *Call) Known(arg int) { c.Unknown &^= 1 << arg }
 
 // Moved says how many bytes a call of reading or writing moved, of which the trace has none.
 func (c *Call) Moved(spec *event.Spec) {
@@ -160,6 +168,7 @@ func (w *Writer) Call(c *Call) error {
 	if c.Untimed && !c.Interrupted {
 		r.Flags |= trace.CallUntimed
 	}
+	r.Flags |= c.Unknown & (1<<event.MaxArgs - 1) * trace.CallUnknownArg
 	switch c.Op {
 	case event.OpExecve, event.OpExecveat:
 		// The program that called is gone when the call returns.

@@ -208,7 +208,7 @@ func (m *Matcher) any(s *step, ev *event.Event) bool {
 func closedFD(ev *event.Event, set intervals) bool {
 	args := ev.Spec().Args
 	for i := range args {
-		if args[i].Kind == event.KindFD && set.has(int64(int32(ev.Args[i]))) {
+		if args[i].Kind == event.KindFD && ev.ArgKnown(i) && set.has(int64(int32(ev.Args[i]))) {
 			return true
 		}
 	}
@@ -239,9 +239,9 @@ func givenFlags(ev *event.Event) (flags uint64, ok bool) {
 	}
 	switch ev.Op.Like() {
 	case event.OpOpen:
-		return ev.Args[1], true
+		return ev.Args[1], ev.ArgKnown(1)
 	case event.OpOpenat:
-		return ev.Args[2], true
+		return ev.Args[2], ev.ArgKnown(2)
 	case event.OpCreat:
 		return 0o1101, true // O_CREAT|O_WRONLY|O_TRUNC
 	case event.OpOpenat2:

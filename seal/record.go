@@ -229,6 +229,7 @@ func (a *assembler) call(r *trace.Record) error {
 	if r.Flags&trace.CallUntimed != 0 {
 		ev.Flags |= event.Untimed
 	}
+	ev.Flags |= event.EventFlags(r.Flags/trace.CallUnknownArg) * event.UnknownArg & event.UnknownArgs
 	if r.Flags&trace.CallDelays != 0 {
 		ev.Flags |= event.Delays
 		ev.DelayBefore, ev.DelayWithin = r.DelayBefore, r.DelayWithin

@@ -31,7 +31,7 @@ func (r *row) fd() (int32, bool) {
 		return r.file.FD, true
 	}
 	for i := range r.spec.Args {
-		if r.spec.Args[i].Kind == event.KindFD && r.Kind == event.Call {
+		if r.spec.Args[i].Kind == event.KindFD && r.Kind == event.Call && r.ArgKnown(i) {
 			return int32(r.Args[i]), true
 		}
 	}
@@ -100,7 +100,7 @@ func eventColumns(hosts []string) []column[row] {
 		numberColumn("cpu_ns", func(r *row) int64 { return r.CPU }),
 		maybeColumn("delay_before_ns", func(r *row) (uint32, bool) { return r.DelayBefore, r.Flags&event.Delays != 0 }),
 		maybeColumn("delay_within_ns", func(r *row) (uint32, bool) { return r.DelayWithin, r.Flags&event.Delays != 0 }),
-		numberColumn("ret", func(r *row) int64 { return r.Ret }),
+		maybeColumn("ret", func(r *row) (int64, bool) { return r.Ret, r.Flags&event.Interrupted == 0 }),
 		enumColumn("errno", errnoNames, func(r *row) int { return int(r.Errno) - 1 }),
 		maybeColumn("fd", (*row).fd),
 		maybeColumn("fd2", func(r *row) (int32, bool) {
@@ -148,12 +148,12 @@ func eventColumns(hosts []string) []column[row] {
 		textColumn("note", func(r *row) string { return r.Note() }),
 		textColumn("stack", (*row).stack),
 		maybeColumn("child", func(r *row) (uint32, bool) { return r.Child, r.Child != 0 }),
-		numberColumn("arg0", func(r *row) uint64 { return r.Args[0] }),
-		numberColumn("arg1", func(r *row) uint64 { return r.Args[1] }),
-		numberColumn("arg2", func(r *row) uint64 { return r.Args[2] }),
-		numberColumn("arg3", func(r *row) uint64 { return r.Args[3] }),
-		numberColumn("arg4", func(r *row) uint64 { return r.Args[4] }),
-		numberColumn("arg5", func(r *row) uint64 { return r.Args[5] }),
+		maybeColumn("arg0", func(r *row) (uint64, bool) { return r.Args[0], r.ArgKnown(0) }),
+		maybeColumn("arg1", func(r *row) (uint64, bool) { return r.Args[1], r.ArgKnown(1) }),
+		maybeColumn("arg2", func(r *row) (uint64, bool) { return r.Args[2], r.ArgKnown(2) }),
+		maybeColumn("arg3", func(r *row) (uint64, bool) { return r.Args[3], r.ArgKnown(3) }),
+		maybeColumn("arg4", func(r *row) (uint64, bool) { return r.Args[4], r.ArgKnown(4) }),
+		maybeColumn("arg5", func(r *row) (uint64, bool) { return r.Args[5], r.ArgKnown(5) }),
 		numberColumn("interrupted", func(r *row) bool { return r.Flags&event.Interrupted != 0 }),
 		numberColumn("incomplete", func(r *row) bool { return r.Flags&event.Incomplete != 0 }),
 		numberColumn("late", func(r *row) bool { return r.Flags&event.Late != 0 }),

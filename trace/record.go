@@ -51,6 +51,7 @@ const (
 	CallInterrupted uint32 = 1 << 2 // RecCall: no return was seen; Exit is when the thread was last known
 	CallDelays      uint32 = 1 << 3 // RecCall: DelayBefore and DelayWithin are there
 	CallUntimed     uint32 = 1 << 4 // RecCall: it is not known how long the call took; Exit is for its order alone
+	CallUnknownArg  uint32 = 1 << 8 // RecCall: argument 0 is not known; that of argument i is CallUnknownArg << i
 	DataLast        uint32 = 1 << 0 // RecData: the call is complete
 	FileOwn         uint32 = 1 << 0 // RecFile: a followed process had opened it; else it was passed in from outside
 	WakeInterrupt   uint32 = 1 << 0 // RecWake: by an interrupt, whoever was running

@@ -150,6 +150,11 @@ func (h *host) event(e *auditEvent) error {
 	for i := range min(4, len(c.Args)) {
 		c.Args[i] = sys.number("a"+strconv.Itoa(i), 16)
 	}
+	for i := range spec.Args { // the log has four arguments of a call
+		if (i > 3 || sys.value("a"+strconv.Itoa(i)) == "") && !spec.Args[i].Kind.IsMemory() {
+			c.NotKnown(i)
+		}
+	}
 	ret, err := strconv.ParseInt(sys.value("exit"), 10, 64)
 	c.Ret, c.Interrupted = ret, err != nil && !spec.NoReturn
 	cwd := ""
@@ -237,6 +242,7 @@ func (h *host) memory(c *format.Call, spec *event.Spec, e *auditEvent) {
 	const mapAnonymous = 0x20
 	if c.Op == event.OpMmap && c.Args[3]&mapAnonymous != 0 {
 		c.Args[4] = math.MaxUint64 // no file
+		c.Known(4)
 	}
 	for i := range e.records {
 		r := &e.records[i]
@@ -246,6 +252,7 @@ func (h *host) memory(c *format.Call, spec *event.Spec, e *auditEvent) {
 		case "MMAP":
 			if c.Op == event.OpMmap {
 				c.Args[4] = uint64(int32(r.number("fd", 10)))
+				c.Known(4)
 			}
 		case "SOCKADDR":
 			if b, ok := r.text("saddr"); ok && len(b) <= 128 && len(spec.Args) > 2 &&

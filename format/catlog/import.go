@@ -219,11 +219,17 @@ func (e *occurrence) took(names ...string) {
 
 // moved gives a call the content that it moved.
 func (e *occurrence) moved(c *format.Call) {
-	if c.Ret = max(e.size, 0); e.hasRet {
+	if c.Ret = e.size; e.size < 0 { // it moved what the event has of it
+		c.Ret = int64(len(e.content))
+		c.Interrupted = !e.hasRet && len(e.content) == 0
+	}
+	if e.hasRet {
 		c.Ret = e.returned
 		e.took("returned_value")
 	}
-	c.Args[2] = uint64(max(e.size, c.Ret, 0))
+	if c.Args[2] = uint64(max(e.size, c.Ret, 0)); e.size < 0 && c.Ret <= 0 {
+		c.NotKnown(2)
+	}
 	if e.size >= 0 {
 		e.took("size")
 	}
@@ -269,7 +275,8 @@ func (h *host) closing(e *occurrence, c *format.Call) (_ bool, err error) {
 func (h *host) shutdown(e *occurrence, c *format.Call) (_ bool, err error) {
 	c.Op = event.OpShutdown
 	c.Args[0], err = h.descriptor(e, c)
-	c.Args[1] = 2 // SHUT_RDWR: the event does not say how
+	c.Args[1] = shutReadWrite // what the order of events takes
+	c.NotKnown(1)
 	return true, err
 }
 
@@ -298,6 +305,8 @@ func (h *host) opening(e *occurrence, c *format.Call) (bool, error) {
 	cwd := int64(event.AtFDCWD)
 	c.Args[0] = uint64(cwd)
 	c.Text(1, e.file, false)
+	c.Args[2] = openReadWrite // what a replay takes
+	c.NotKnown(2)
 	t := h.table(c.PID)
 	if c.Ret = e.fd; e.fd < 0 {
 		c.Ret = int64(t.number(e.file))
@@ -406,7 +415,11 @@ func (h *host) open(c *format.Call, number int64, name string, mode uint32) (uin
 	return uint64(fd), h.w.Open(c.PID, trace.Object{FD: fd, Mode: mode}, name, c.Enter)
 }
 
-const sIFSOCK = 0o140000
+const (
+	sIFSOCK       = 0o140000
+	openReadWrite = 2
+	shutReadWrite = 2
+)
 
 func (h *host) table(pid uint32) *table {
 	t := h.tables[pid]

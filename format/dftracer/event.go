@@ -17,7 +17,7 @@ type line struct {
 	PID  number                     `json:"pid"`
 	TID  number                     `json:"tid"`
 	TS   number                     `json:"ts"`  // µs since 1970
-	Dur  number                     `json:"dur"` // µs
+	Dur  *number                    `json:"dur"` // µs; nil if the line does not say it
 	Args map[string]json.RawMessage `json:"args"`
 }
 
@@ -67,7 +67,7 @@ func parse(b []byte, l *line) bool {
 		return false
 	}
 	return l.PID >= 0 && l.PID <= math.MaxUint32 && l.TID >= 0 &&
-		l.TS >= 0 && l.TS <= maxMicro && l.Dur >= 0 && l.Dur <= maxMicro
+		l.TS >= 0 && l.TS <= maxMicro && (l.Dur == nil || *l.Dur >= 0 && *l.Dur <= maxMicro)
 }
 
 // int returns an argument that is a number.

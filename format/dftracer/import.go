@@ -162,7 +162,10 @@ func (x *importer) event(b []byte, l *line) error {
 	case "dftracer":
 		return nil // start and end of the trace
 	}
-	text := fmt.Sprintf("%s (%s) begins and takes %v", l.Name, l.Cat, time.Duration(l.Dur)*time.Microsecond)
+	text := fmt.Sprintf("%s (%s) begins", l.Name, l.Cat)
+	if l.Dur != nil {
+		text += fmt.Sprintf(" and takes %v", time.Duration(*l.Dur)*time.Microsecond)
+	}
 	return p.w.Record(&trace.Record{Type: trace.RecNote, PID: p.pid, TID: tid, Exit: uint64(l.TS) * 1000,
 		Pieces: []trace.Piece{{Len: uint32(len(text)), Data: []byte(text)}}})
 }
@@ -231,16 +234,13 @@ func firstWord(s string) string {
 // call writes the call that a function is.
 func (x *importer) call(p *process, tid uint32, l *line, spec call) error {
 	path := x.file(l)
-	c := format.Call{Op: spec.op, PID: p.pid, TID: tid, Enter: uint64(l.TS) * 1000, Exit: uint64(l.TS+l.Dur) * 1000}
-	result, known := l.int("ret")
-	if l.Cat == "STDIO" {
-		result, known = stdioResult(l, result, known)
+	c := format.Call{Op: spec.op, PID: p.pid, TID: tid, Enter: uint64(l.TS) * 1000, Untimed: l.Dur == nil}
+	if l.Dur != nil {
+		c.Exit = uint64(l.TS+*l.Dur) * 1000
 	}
-	if c.Interrupted = !known; result < 0 {
-		result = -unknownError
-	}
-	if c.Ret = result; !known {
-		c.Ret = 0
+	result, known := l.result()
+	if c.Interrupted = !known; known {
+		c.Ret = result
 	}
 	for i, arg := range strings.Fields(spec.args) {
 		switch name := strings.TrimSuffix(arg, "!"); {
@@ -274,12 +274,14 @@ func (x *importer) call(p *process, tid uint32, l *line, spec call) error {
 			c.Args[i] = openMode(l.string("mode"))
 			c.Args[i+1] = 0o666
 		default:
-			n, ok := numberArg(l, name, result)
+			n, ok := numberArg(l, name, result, known)
 			if !ok && arg != name {
 				x.im.LeftOut(fmt.Sprintf("calls of %s without %s", l.Name, name), 1)
 				return nil
 			}
-			c.Args[i] = uint64(n)
+			if c.Args[i] = uint64(n); !ok {
+				c.NotKnown(i)
+			}
 		}
 	}
 	p.files.Position(&c)
@@ -287,13 +289,25 @@ func (x *importer) call(p *process, tid uint32, l *line, spec call) error {
 	return p.w.Call(&c)
 }
 
-// numberArg returns an argument that is a number. If ok is false, the line does not have it,
-// and a count is taken from the result.
-func numberArg(l *line, name string, result int64) (n int64, ok bool) {
+// result returns what the call returned, if the line says it.
+func (l *line) result() (n int64, known bool) {
+	n, known = l.int("ret")
+	if l.Cat == "STDIO" {
+		n, known = stdioResult(l, n, known)
+	}
+	if n < 0 {
+		n = -unknownError
+	}
+	return n, known
+}
+
+// numberArg returns an argument that is a number. If ok is false, the line does not have it. A count that it
+// does not have is taken from the result.
+func numberArg(l *line, name string, result int64, known bool) (n int64, ok bool) {
 	n, ok = l.int(name)
 	switch {
 	case !ok && name == "count":
-		n = max(result, 0)
+		return max(result, 0), known && result >= 0
 	case ok && name == "count" && l.Cat == "STDIO":
 		n = items(n, l)
 	}

@@ -39,6 +39,8 @@ type record struct {
 	Path     *pathOf    `json:"fdata"`
 	Args     rawFields  `json:"args"`
 	Socket   *rawFields `json:"socket_data"`
+
+	untimed bool // the line does not say when the call returned
 }
 
 type pathOf struct {
@@ -78,6 +80,7 @@ func parse(text []byte) (*record, error) {
 	if r.Host == "" {
 		_, r.Host, _ = strings.Cut(r.Thread, "@")
 	}
+	r.untimed = r.Until == 0
 	r.Until = max(r.Until, r.Called)
 	return r, nil
 }

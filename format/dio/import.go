@@ -105,7 +105,7 @@ func (im *importer) event(r *record) error {
 			return err
 		}
 	}
-	c := &format.Call{PID: r.PID, TID: r.TID, Enter: r.Called, Exit: r.Until}
+	c := &format.Call{PID: r.PID, TID: r.TID, Enter: r.Called, Exit: r.Until, Untimed: r.untimed}
 	switch r.Name {
 	case "process_end":
 		delete(h.comms, r.TID)
@@ -166,13 +166,15 @@ var errnos = func() map[string]syscall.Errno {
 func (im *importer) arguments(h *host, r *record, c *format.Call) error {
 	a := r.Args
 	spec := event.Lookup(c.Op)
-	fd := a.descriptor()
+	fd, said := a.descriptor()
 	names := 0
 	for i := range spec.Args {
 		arg := &spec.Args[i]
 		switch arg.Kind {
 		case event.KindFD:
-			c.Args[i] = uint64(int64(fd))
+			if c.Args[i] = uint64(int64(fd)); !said {
+				c.NotKnown(i)
+			}
 			if spec.Result == event.KindFD {
 				break // the tag is that of the connection which accept made
 			}
@@ -186,52 +188,64 @@ func (im *importer) arguments(h *host, r *record, c *format.Call) error {
 			im.path(r, c, i, names)
 			names++
 		case event.KindText:
-			if s, ok := a.take("name"); ok {
-				c.Text(i, s, false)
-			}
+			a.name(c, i)
 		case event.KindBuf, event.KindVec:
 			content(a, c, i, arg.Kind)
 		case event.KindStruct:
 			structure(a, c, i, arg.Layout, fd)
 		case event.KindMode:
-			c.Args[i] = a.mode()
+			a.mode(c, i)
 		default:
+			ok := said
 			if c.Op == event.OpClose {
 				c.Args[i] = uint64(int64(fd))
-				break
+			} else {
+				ok = value(a, c, i, arg) || c.Args[i] != 0
 			}
-			value(a, c, i, arg)
+			if !ok {
+				c.NotKnown(i)
+			}
 		}
+	}
+	if c.Interrupted {
+		return nil
 	}
 	if c.Op == event.OpClose && c.Ret == 0 {
 		delete(h.table(r.PID), fd)
 	}
-	if spec.Result == event.KindFD && c.Ret >= 0 && !c.Interrupted {
+	if spec.Result == event.KindFD && c.Ret >= 0 {
 		im.result(h, r, c)
 	}
 	return nil
 }
 
-// descriptor takes the descriptor that a call is about, -1 if there is none.
-func (a rawFields) descriptor() int32 {
-	fd := int32(-1)
+// descriptor takes the descriptor that a call is about; said is false, and it is -1, if there is none.
+func (a rawFields) descriptor() (fd int32, said bool) {
+	fd = -1
 	for _, name := range []string{"file_descriptor", "fd"} { // in detailed and in raw mode
 		if v, ok := a.number(name); ok {
-			fd = int32(v)
+			fd, said = int32(v), true
 		}
 	}
-	return fd
+	return fd, said
 }
 
-// mode takes the permissions of a new file, 0 if there are none.
-func (a rawFields) mode() uint64 {
+// name sets an argument to the name of an extended attribute.
+func (a rawFields) name(c *format.Call, i int) {
+	if s, ok := a.take("name"); ok {
+		c.Text(i, s, false)
+	}
+}
+
+// mode sets an argument to the permissions of a new file.
+func (a rawFields) mode(c *format.Call, i int) {
 	if s, ok := a.take("mode"); ok {
-		return mode(s)
+		c.Args[i] = mode(s)
+	} else if v, ok := a.number("mode"); ok {
+		c.Args[i] = v
+	} else {
+		c.NotKnown(i)
 	}
-	if v, ok := a.number("mode"); ok {
-		return v
-	}
-	return 0
 }
 
 // fields are DIO's names for arguments that are numbers or flags, where they differ from
@@ -245,23 +259,23 @@ var fields = map[string]string{
 var words = map[string]uint64{"IPPROTO_IP": 0, "IPPROTO_ICMP": 1, "IPPROTO_TCP": 6, "IPPROTO_UDP": 17,
 	"IPPROTO_IPV6": 41, "IPPROTO_RAW": 255}
 
-// value sets an argument that is a number, or the names of bits.
-func value(a rawFields, c *format.Call, i int, arg *event.Arg) {
+// value sets an argument that is a number, or the names of bits. said is false if the event does not have it.
+func value(a rawFields, c *format.Call, i int, arg *event.Arg) (said bool) {
 	name := arg.Name
 	if f, ok := fields[name]; ok && a[f] != nil {
 		name = f
 	}
 	if v, ok := a.number(name); ok {
 		c.Args[i] = v
-		return
+		return true
 	}
 	s, ok := a.take(name)
 	if !ok {
-		return
+		return false
 	}
 	if v, err := strconv.ParseUint(s, 0, 64); err == nil {
 		c.Args[i] = v
-		return
+		return true
 	}
 	var v uint64
 	for _, word := range strings.Split(s, "|") {
@@ -276,6 +290,7 @@ func value(a rawFields, c *format.Call, i int, arg *event.Arg) {
 		v |= bit
 	}
 	c.Args[i] = v
+	return true
 }
 
 // mode returns permission bits, with the type that mknod is given.

@@ -42,14 +42,12 @@ func text(details, name string) string {
 	return value
 }
 
-// detail returns a number of the column Detail, with or without commas between its digits.
-func detail(details, name string) uint64 {
+// detail returns a number of the column Detail, with or without commas between its digits. ok is false if there
+// is none.
+func detail(details, name string) (n uint64, ok bool) {
 	digits := strings.ReplaceAll(text(details, name), ",", "")
 	n, err := strconv.ParseUint(digits, 10, 63)
-	if err != nil {
-		return 0
-	}
-	return n
+	return n, err == nil
 }
 
 // timeOfDay reads a time such as 3:38:35.6627776 PM or 15:38:35.6627776.

@@ -142,7 +142,10 @@ func (x *importer) operation(p *process, o *operation) error {
 		return x.onFile(p, o, c)
 	case "SetEndOfFileInformationFile":
 		c.Op = event.OpFtruncate
-		c.Args[1] = detail(o.details, "EndOfFile")
+		var ok bool
+		if c.Args[1], ok = detail(o.details, "EndOfFile"); !ok {
+			c.NotKnown(1)
+		}
 		return x.onFile(p, o, c)
 	case "SetRenameInformationFile":
 		c.Op = event.OpRename
@@ -286,15 +289,25 @@ func (x *importer) close(p *process, o *operation, c *format.Call) error {
 
 // access writes a read or a write.
 func (x *importer) access(p *process, o *operation, c *format.Call) error {
-	n, at := min(detail(o.details, "Length"), maxMoved), min(detail(o.details, "Offset"), math.MaxInt64-maxMoved)
+	n, sized := detail(o.details, "Length")
+	at, placed := detail(o.details, "Offset")
+	n, at = min(n, maxMoved), min(at, math.MaxInt64-maxMoved)
 	c.Op = event.OpPread64
 	if o.name == "WriteFile" {
 		c.Op = event.OpPwrite64
 	}
 	c.Args[2], c.Args[3] = n, at
+	if !sized {
+		c.NotKnown(2)
+	}
+	if !placed {
+		c.NotKnown(3)
+	}
 	switch {
 	case o.result == "END OF FILE":
 		c.Ret = 0
+	case c.Ret == 0 && !sized:
+		c.Interrupted = true // how much it moved is not known
 	case c.Ret == 0:
 		c.Ret = int64(n)
 		c.Bytes(1, nil, int64(n))

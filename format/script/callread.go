@@ -139,6 +139,13 @@ func (c *compiler) unknown(p *scanner, x *call) error {
 // registers reads the arguments that are numbers, and the addresses of others.
 func (x *call) registers(p *scanner) error {
 	args := &x.record.Args
+	for i := range x.args {
+		v := &x.args[i]
+		if v.Kind == layout.ToldWord && len(v.Text) > 1 && v.Text[0] == unsaid && i < event.MaxArgs {
+			v.Text = v.Text[1:]
+			x.record.Flags |= trace.CallUnknownArg << i
+		}
+	}
 	for i := range x.args { // what others mean depends on these
 		a, v := &x.spec.Args[i], &x.args[i]
 		if n, ok := numberWord(a, v); ok {

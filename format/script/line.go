@@ -67,6 +67,9 @@ func (w *writer) appendArg(dst []byte, ev *event.Event, spec *event.Spec, i int)
 		return append(dst, nothing...), nil
 	}
 	if !a.Kind.IsMemory() {
+		if !ev.ArgKnown(i) {
+			dst = append(dst, unsaid)
+		}
 		dst = appendScalar(dst, &a, w.arch, v)
 		if a.Kind == event.KindFD || a.Kind == event.KindDirFD {
 			dst = w.appendNote(dst, ev.FileArg(i), false)

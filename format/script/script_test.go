@@ -332,3 +332,34 @@ func TestDelays(t *testing.T) {
 		}
 	}
 }
+
+// TestUnknownArguments: what a trace does not say of a call stays unknown in a script.
+func TestUnknownArguments(t *testing.T) {
+	const line = "0.000001000 0.000002000 1 openat(AT_FDCWD, \"/a\", ?O_RDWR|O_CREAT, ?0) = -1 ENOENT\n"
+	tape, err := compile(t, map[string]string{"replay": replayHead + line})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "script")
+	if _, err := script.Write(t.Context(), tape, script.Tree{}, dir); err != nil {
+		t.Fatal(err)
+	}
+	again, err := compileDir(t, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tape := range []*trace.Tape{tape, again} {
+		for ev, err := range tape.Events() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := event.UnknownArg<<2 | event.UnknownArg<<3
+			if ev.Kind == event.Call && (ev.Flags != want || ev.Args[2] != 0o102) {
+				t.Errorf("flags %#x and %#x for a replay, want %#x and 0x42", ev.Flags, ev.Args[2], want)
+			}
+		}
+	}
+	if _, err := compile(t, map[string]string{"replay": replayHead + "0.1 0.1 1 fsync(?x) = 0\n"}); err == nil {
+		t.Error("an unknown argument of a value that is none is accepted")
+	}
+}

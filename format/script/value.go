@@ -16,6 +16,9 @@ import (
 // nothing stands for an argument that does not matter, or has its default.
 const nothing = "_"
 
+// unsaid stands before the value of an argument that the trace does not say: the value is what a replay takes.
+const unsaid = '?'
+
 // appendScalar writes the value of an argument that is no memory, in a way that reads
 // back as the same; what the kernel takes as 32 bits, as those.
 func appendScalar(dst []byte, a *event.Arg, arch event.Arch, v uint64) []byte {

@@ -125,7 +125,10 @@ func (x *importer) number(c *format.Call, spec *event.Spec, a *event.Arg, i int,
 		}
 	}
 	if c.Args[i] = v; !ok {
-		x.lost(c, spec, a.Name)
+		c.NotKnown(i)
+		if t.Text != "?" { // as iotape writes it
+			x.lost(c, spec, a.Name)
+		}
 	}
 }
 

@@ -40,7 +40,7 @@ func (p *Printer) AppendCSV(dst []byte, e *event.Event) []byte {
 	r.text(e.Comm)
 	r.int(e.Enter)
 	r.known(e.Exit, e.Flags&event.Untimed == 0)
-	r.int(e.Ret)
+	r.known(e.Ret, e.Flags&event.Interrupted == 0)
 	r.text(event.ErrnoName(e.Errno))
 	r.objects(e, spec)
 	r.known(int64(e.Child), e.Child != 0)
@@ -63,7 +63,7 @@ func (r *row) objects(e *event.Event, spec *event.Spec) {
 	} else {
 		f = &event.File{}
 		for i := range spec.Args {
-			if spec.Args[i].Kind == event.KindFD && e.Kind == event.Call && !known {
+			if spec.Args[i].Kind == event.KindFD && e.Kind == event.Call && e.ArgKnown(i) && !known {
 				fd, known = int32(e.Args[i]), true
 			}
 		}

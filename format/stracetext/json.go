@@ -72,10 +72,7 @@ func (p *Printer) AppendJSON(dst []byte, e *event.Event) []byte {
 		dst = putUint(dst, "delay_before_ns", uint64(e.DelayBefore))
 		dst = putUint(dst, "delay_within_ns", uint64(e.DelayWithin))
 	}
-	dst = putInt(dst, "ret", e.Ret)
-	if e.Errno != 0 {
-		dst = putWord(dst, "errno", event.ErrnoName(e.Errno))
-	}
+	dst = jsonResult(dst, e)
 	if e.Kind == event.Call {
 		dst = p.jsonArgs(dst, e, spec)
 	}
@@ -176,6 +173,17 @@ func (p *Printer) jsonMark(dst []byte, e *event.Event) []byte {
 	case event.Started:
 		dst = append(key(dst, "umask"), '"')
 		return append(appendOctal(dst, e.Args[0]), '"')
+	}
+	return dst
+}
+
+// jsonResult writes the result, if one was seen.
+func jsonResult(dst []byte, e *event.Event) []byte {
+	if e.Flags&event.Interrupted == 0 {
+		dst = putInt(dst, "ret", e.Ret)
+	}
+	if e.Errno != 0 {
+		dst = putWord(dst, "errno", event.ErrnoName(e.Errno))
 	}
 	return dst
 }
@@ -315,7 +323,7 @@ func (p *Printer) jsonArgs(dst []byte, e *event.Event, spec *event.Spec) []byte 
 	dst = append(key(dst, "args"), '{')
 	for i := range spec.Args {
 		a := spec.Argument(i, &e.Args)
-		if a.Kind == event.KindNone {
+		if a.Kind == event.KindNone || !e.ArgKnown(i) {
 			continue
 		}
 		if e.Op == event.OpClone && p.archOf(e) == event.ARM64 && i >= 3 { // the other way round there

@@ -227,6 +227,9 @@ func appendObject(dst []byte, f *event.File) []byte {
 
 // appendArg writes argument i.
 func (p *Printer) appendArg(dst []byte, e *event.Event, a *event.Arg, i int) []byte {
+	if !e.ArgKnown(i) {
+		return append(dst, '?')
+	}
 	v := e.Args[i]
 	switch a.Kind {
 	case event.KindInt:

@@ -98,10 +98,15 @@ func Extent(ev *event.Event) (offset, count int64) {
 		return -1, asked(ev, spec)
 	case x.count == noCount:
 		count = -1
+	case x.count > 0 && !ev.ArgKnown(int(x.count)):
+		count = -1
 	case x.count > 0:
 		count = int64(ev.Args[x.count])
 	default:
 		count = asked(ev, spec)
+	}
+	if x.offset > 0 && !ev.ArgKnown(int(x.offset)) {
+		return -1, count
 	}
 	if x.offset > 0 {
 		offset = int64(ev.Args[x.offset])
@@ -140,6 +145,7 @@ func asked(ev *event.Event, spec *event.Spec) int64 {
 	count := int64(-1)
 	for i := range spec.Args {
 		switch a := &spec.Args[i]; {
+		case !ev.ArgKnown(i):
 		case a.Kind == event.KindSize && count < 0:
 			count = int64(ev.Args[i])
 		case a.Kind == event.KindVec:

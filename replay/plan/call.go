@@ -90,6 +90,8 @@ func (p *Planner) chooseAction(t *Task, real bool) {
 		t.Why = whyUnexplained // it might succeed here, and leave something
 	case ev.Flags&event.Interrupted != 0:
 		t.Why = whyInterrupted
+	case unsaid(ev):
+		t.Why = whyUnsaid
 	case ev.Op == event.OpUnknown:
 		t.Why = whyUnknown
 	case ev.Spec().NoCall:
@@ -99,6 +101,25 @@ func (p *Planner) chooseAction(t *Task, real bool) {
 			p.chooseOrdinary(t, real)
 		}
 	}
+}
+
+// unsaid reports whether a call has a number that the trace does not say. Of flags and permissions, it has
+// what to take instead.
+func unsaid(ev *event.Event) bool {
+	if ev.Flags&event.UnknownArgs == 0 {
+		return false
+	}
+	spec := ev.Spec()
+	for i := range spec.Args {
+		switch spec.Args[i].Kind {
+		case event.KindFlags, event.KindMode, event.KindNone:
+		default:
+			if !ev.ArgKnown(i) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // chooseSpecial is for operations that need more than the system call itself. It reports false

@@ -31,6 +31,7 @@ const (
 	whyRuns               // the page was read to be executed
 	whyOverlay            // made beside an overlay's upper directory
 	whyBytes              // it copied bytes that the recording did not see
+	whyUnsaid             // the trace does not say one of its numbers
 )
 
 var reasons = [...]string{
@@ -49,6 +50,7 @@ var reasons = [...]string{
 	whyRuns:        "a page that was read to be executed",
 	whyOverlay:     "below an overlay, of which the upper directory is not made",
 	whyBytes:       "copied bytes that the recording does not have: zeros are written",
+	whyUnsaid:      "the trace does not say all of its arguments",
 }
 
 // Explain returns why the task makes no call, in more detail if the operation table has it.
