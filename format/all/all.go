@@ -24,6 +24,7 @@ import (
 	"github.com/iotape/iotape/format/folded"
 	"github.com/iotape/iotape/format/otlp"
 	"github.com/iotape/iotape/format/perfetto"
+	"github.com/iotape/iotape/format/perfscript"
 	"github.com/iotape/iotape/format/perftrace"
 	"github.com/iotape/iotape/format/pprof"
 	"github.com/iotape/iotape/format/procmon"
@@ -51,6 +52,7 @@ var formats = []*format.Format{
 	&rows.NDJSON,
 	&blkparse.Format,
 	&auditd.Format,
+	&perfscript.Format,
 	&perftrace.Format,
 	&scap.Format,
 	&babeltrace.Format,

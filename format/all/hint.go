@@ -18,7 +18,7 @@ var hints = []struct {
 		"this is a stream of CTF (LTTng): run babeltrace2 on its directory, and read what it prints"},
 	{begins("/* CTF 1.8"),
 		"this is the metadata of CTF (LTTng): run babeltrace2 on its directory, and read what it prints"},
-	{begins("PERFILE2"), "this is a binary file of perf: run perf trace -i on it, and read what it prints"},
+	{begins("PERFILE2"), "this is a binary file of perf: run perf trace -i or perf script -i on it, and read what it prints"},
 	{isBlktrace, "this is a binary file of blktrace: run blkparse on it, and read what it prints"},
 	{begins("PML_"), "this is a binary log of Process Monitor: save it as CSV there"},
 	{isInterpreted, "this is a log that ausearch -i printed for people: print it with ausearch --raw"},
