@@ -33,6 +33,7 @@ import (
 	"github.com/iotape/iotape/format/shiviz"
 	"github.com/iotape/iotape/format/snia"
 	"github.com/iotape/iotape/format/straceread"
+	"github.com/iotape/iotape/format/sysdig"
 	"github.com/iotape/iotape/trace"
 )
 
@@ -53,6 +54,7 @@ var formats = []*format.Format{
 	&blkparse.Format,
 	&auditd.Format,
 	&perfscript.Format,
+	&sysdig.Format,
 	&perftrace.Format,
 	&scap.Format,
 	&babeltrace.Format,
