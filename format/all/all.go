@@ -32,6 +32,7 @@ import (
 	"github.com/iotape/iotape/format/scap"
 	"github.com/iotape/iotape/format/shiviz"
 	"github.com/iotape/iotape/format/snia"
+	"github.com/iotape/iotape/format/snoop"
 	"github.com/iotape/iotape/format/straceread"
 	"github.com/iotape/iotape/format/sysdig"
 	"github.com/iotape/iotape/trace"
@@ -55,6 +56,7 @@ var formats = []*format.Format{
 	&auditd.Format,
 	&perfscript.Format,
 	&sysdig.Format,
+	&snoop.Format,
 	&perftrace.Format,
 	&scap.Format,
 	&babeltrace.Format,

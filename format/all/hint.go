@@ -5,6 +5,7 @@ package all
 import (
 	"bytes"
 	"encoding/binary"
+	"slices"
 	"strings"
 )
 
@@ -22,6 +23,7 @@ var hints = []struct {
 	{isBlktrace, "this is a binary file of blktrace: run blkparse on it, and read what it prints"},
 	{begins("PML_"), "this is a binary log of Process Monitor: save it as CSV there"},
 	{isInterpreted, "this is a log that ausearch -i printed for people: print it with ausearch --raw"},
+	{isSums, "this is a table of sums (filetop, biotop), which has no calls: trace with opensnoop, fileslower or biosnoop"},
 	{isSummary, "this is the table of strace -c, which has no calls: record without -c"},
 }
 
@@ -66,6 +68,18 @@ func isSummary(head []byte) bool {
 	line, _, _ := strings.Cut(string(head[:min(len(head), 200)]), "\n")
 	f := strings.Fields(line)
 	return len(f) > 3 && f[0] == "%" && f[1] == "time" && f[len(f)-1] == "syscall"
+}
+
+// isSums reports whether a text has the head of a table of filetop or biotop, of bcc.
+func isSums(head []byte) bool {
+	for line := range bytes.Lines(head[:min(len(head), 2000)]) {
+		f := strings.Fields(string(line))
+		if len(f) > 5 && (f[0] == "TID" || f[0] == "PID") && f[1] == "COMM" &&
+			(slices.Contains(f, "R_Kb") || slices.Contains(f, "Kbytes")) {
+			return true
+		}
+	}
+	return false
 }
 
 // isInterpreted reports whether a text has records of the audit daemon with a date.
