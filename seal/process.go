@@ -66,7 +66,7 @@ func inline(ev *event.Event, part int) []byte {
 
 // process takes what is said of a process. A record without facts says nothing.
 func (a *assembler) process(r *trace.Record) {
-	var parts [facts.PartCgroup + 1][]byte
+	var parts [facts.PartExe + 1][]byte
 	for i := range r.Pieces {
 		p := &r.Pieces[i]
 		const lacking = trace.PieceMissing | trace.PieceOmitted | trace.PieceHash | trace.PieceSketch
@@ -87,5 +87,8 @@ func (a *assembler) process(r *trace.Record) {
 		it.ev.Args[0] = onlyChanged
 	}
 	facts.Describe(&it.ev, said, bytes.Clone(parts[facts.PartEnv]), bytes.Clone(parts[facts.PartArgs]))
+	if dev, ino, name, ok := facts.Executed(parts[facts.PartExe]); ok {
+		it.ev.Files = []event.File{{FD: -1, Known: true, Dev: statDev(dev), Ino: ino, Path: name}}
+	}
 	a.queue.push(it)
 }

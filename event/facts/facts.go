@@ -20,6 +20,7 @@ const (
 	PartArgs   = 2 // the arguments of a process that ran before the recording, likewise
 	PartKernel = 3 // what the eBPF programs read, see FromKernel
 	PartCgroup = 4 // names of the control group and of those above it but the root, the last first, each with a NUL
+	PartExe    = 5 // the file that the process executes, see Executed
 )
 
 // Namespaces are the names of the namespaces in Process.Namespaces, in their order there
@@ -192,6 +193,17 @@ func FromKernel(b, cgroup []byte) *Process {
 	}
 	f.Cgroup = joinParts(cgroup)
 	return f
+}
+
+// Executed reads PartExe of a record: device (as the kernel has it), inode number and name in its directory of the
+// file that the process executes, which is the interpreter of a script. ok is false if there is none.
+func Executed(b []byte) (dev uint32, ino uint64, name string, ok bool) {
+	const devAt, nameAt = 8, 16
+	if len(b) <= nameAt {
+		return 0, 0, "", false
+	}
+	text, _, _ := bytes.Cut(b[nameAt:], []byte{0})
+	return binary.LittleEndian.Uint32(b[devAt:]), binary.LittleEndian.Uint64(b), string(text), len(text) > 0
 }
 
 // joinParts makes a path of the names in PartCgroup, "" of nil.

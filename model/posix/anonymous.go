@@ -99,8 +99,27 @@ func (m *Model) executes(t *Thread, ev *event.Event) {
 
 // program notes the name of a program that execve maps.
 func (m *Model) program(n Name) {
+	if dev, ino := m.links.fs.Inode(n.Real); ino != 0 {
+		m.keepProgram(fileID{dev, ino}, n)
+	}
+}
+
+// runs learns which file a process executes, which may have no name any more when a
+// recording is sealed. What a script's name leads to is not that file: it has another name
+// in its directory.
+func (m *Model) runs(t *Thread, ev *event.Event) {
+	for i := range ev.Files {
+		f, n := &ev.Files[i], t.Space.program
+		if _, last := split(n.Real); f.Known && n.isFile() && last == f.Path {
+			m.keepProgram(fileID{f.Dev, f.Ino}, n)
+		}
+	}
+	ev.Files = nil // it is said of the process by name
+}
+
+func (m *Model) keepProgram(id fileID, n Name) {
 	const most = 1 << 12
-	if dev, ino := m.links.fs.Inode(n.Real); ino != 0 && len(m.programs) < most {
-		m.programs[fileID{dev, ino}] = n
+	if _, known := m.programs[id]; known || len(m.programs) < most {
+		m.programs[id] = n
 	}
 }

@@ -12,6 +12,7 @@ import (
 // its open file open, with or without descriptors (mmap(2)).
 type Space struct {
 	mappings []mapping // in no order, without overlaps
+	program  Name      // that it was executed by
 	users    int
 }
 

@@ -183,6 +183,8 @@ func (m *Model) Apply(ev *event.Event) []event.OpenID {
 		m.fork(t, ev)
 	case event.Exited:
 		m.exit(t)
+	case event.Described:
+		m.runs(t, ev)
 	case event.Started:
 		if len(ev.Paths) > 0 {
 			m.setCwd(t, m.fromKernel(t, nameOf(ev.Paths[0].Abs, ev.Paths[0].Real)))

@@ -481,6 +481,9 @@ func (m *Model) executed(t *Thread, ev *event.Event) {
 	m.ownTable(t)
 	m.leave(t.Space)
 	t.Space = &Space{users: 1}
+	if len(ev.Paths) > 0 {
+		t.Space.program = nameOf(ev.Paths[0].Abs, ev.Paths[0].Real)
+	}
 	for fd, d := range t.Table.slots {
 		if d.CloExec {
 			m.drop(t.Table, fd)

@@ -10,7 +10,7 @@ const volatile bool copies_env = false;
 enum { PROCESS_CHANGED = 2 }; /* flag: the process has executed no program since its last record */
 
 /* Pieces of the record (event/facts, facts.go). */
-enum { PROCESS_ENV = 1, PROCESS_KERNEL = 3, PROCESS_CGROUP = 4 };
+enum { PROCESS_ENV = 1, PROCESS_KERNEL = 3, PROCESS_CGROUP = 4, PROCESS_EXE = 5 };
 
 #define PROCESS_GROUPS 32
 struct process_facts {
@@ -101,6 +101,29 @@ static __always_inline void put_cgroup(struct work *w, struct task_struct *t)
 	finish_strings(w, PROCESS_CGROUP, w->failed ? PIECE_TRUNCATED : 0, (w->done - at) & 0xffff);
 }
 
+/* The file that the process executes: a script's is its interpreter. Its name in its directory follows. */
+#define EXE_NAME 256 /* NAME_MAX and a NUL */
+struct process_exe {
+	u64 ino;
+	u32 dev, zero;
+};
+
+static __always_inline void put_exe(struct work *w, struct task_struct *t)
+{
+	struct file *f = BPF_CORE_READ(t, mm, exe_file);
+	u64 at = w->len + sizeof(struct piece);
+
+	if (!f || at > COMPOSE_MAX)
+		return;
+	struct process_exe *e = (struct process_exe *)(w->buf + at);
+	e->ino = BPF_CORE_READ(f, f_inode, i_ino);
+	e->dev = BPF_CORE_READ(f, f_inode, i_sb, s_dev);
+	e->zero = 0;
+	long n = bpf_probe_read_kernel_str(w->buf + at + sizeof(*e), EXE_NAME, BPF_CORE_READ(f, f_path.dentry, d_name.name));
+	if (n > 0 && n <= EXE_NAME)
+		finish_strings(w, PROCESS_EXE, 0, sizeof(*e) + n);
+}
+
 /* compose_process starts the record of a thread's process in the work space. */
 static __always_inline void compose_process(struct work *w, struct task_struct *t, u64 now)
 {
@@ -134,6 +157,7 @@ __noinline int emit_process(struct work *w, struct task *st, u64 now)
 		u64 start = t->mm->env_start, n = t->mm->env_end - start;
 
 		((struct rec_data *)w->buf)->p.flags = 0;
+		put_exe(w, t);
 		if (copies_env && n && n <= ARGV_BIG && n <= ring_bytes / 4 && !write_bytes(w, st->shard, PROCESS_ENV, start, n))
 			return 0;
 		if (copies_env && n)
