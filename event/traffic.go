@@ -102,16 +102,17 @@ func (e *Event) Subject() *File {
 }
 
 // Name returns the best known name of what the event is about: its subject's, or
-// else that of its first path. It is "" if there is none.
+// else that of its first path. It is the one that the kernel knows the file by
+// (File.Reached), so that a file has one name. It is "" if there is none.
 func (e *Event) Name() string {
-	if f := e.Subject(); f != nil && f.Name() != "" {
-		return f.Name()
+	if f := e.Subject(); f != nil && f.Reached() != "" {
+		return f.Reached()
 	}
 	if len(e.Paths) == 0 {
 		return ""
 	}
-	if p := &e.Paths[0]; p.Abs != "" {
-		return p.Abs
+	if p := &e.Paths[0]; p.Reached() != "" {
+		return p.Reached()
 	}
 	return e.Paths[0].Raw
 }

@@ -3,6 +3,8 @@
 package store
 
 import (
+	"cmp"
+
 	"github.com/iotape/iotape/model/history"
 	"github.com/iotape/iotape/trace"
 )
@@ -14,6 +16,9 @@ type openRow struct {
 	host *trace.Host
 	name int // position of the host's name
 }
+
+// reached returns the name that the kernel knew the file by.
+func (o *openRow) reached() string { return cmp.Or(o.Real, o.Path) }
 
 // accessNames are what open(2) says of reading and writing, by O_ACCMODE.
 var accessNames = []string{"read-only", "write-only", "read-write"}
@@ -30,7 +35,7 @@ func openColumns(hosts []string) []column[openRow] {
 	return []column[openRow]{
 		numberColumn("open_id", func(o *openRow) uint64 { return uint64(o.ID) }),
 		enumColumn("host", hosts, func(o *openRow) int { return o.name }),
-		textColumn("path", func(o *openRow) string { return o.Path }),
+		textColumn("path", (*openRow).reached),
 		enumColumn("type", typeNames, func(o *openRow) int { return typeOfMode(o.Mode, known(o)) }),
 		maybeColumn("dev", func(o *openRow) (uint64, bool) { return o.Dev, known(o) }),
 		maybeColumn("ino", func(o *openRow) (uint64, bool) { return o.Ino, known(o) }),

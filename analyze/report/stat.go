@@ -106,7 +106,8 @@ type SignalStat struct {
 
 // FileStat sums up what happened to one file through descriptors.
 type FileStat struct {
-	Path         string `json:"path"` // the last name that was seen
+	Path         string `json:"path"`            // the last name that was seen, without symbolic links
+	Given        string `json:"given,omitempty"` // a name by which programs opened it, if that is another
 	Dev          uint64 `json:"dev"`
 	Ino          uint64 `json:"ino"`
 	Opens        uint64 `json:"opens"`
@@ -446,7 +447,10 @@ func (c *collector) file(e *event.Event, took int64, timed bool) {
 			t.Untimed++
 		}
 		if (f.Path != "" || t.Path == "") && t.Path != otherFiles {
-			t.Path = f.Name()
+			t.Path = f.Reached()
+			if f.Path != "" && f.Path != t.Path {
+				t.Given = f.Path
+			}
 		}
 		if f.Arg == event.ResultArg && spec.Class == event.Descriptor && e.PathArg(0) != nil ||
 			f.Arg == event.ResultArg && e.PathArg(1) != nil {
@@ -462,7 +466,7 @@ func (c *collector) file(e *event.Event, took int64, timed bool) {
 }
 
 func (c *collector) fileStat(host uint32, f *event.File) *FileStat {
-	key, name := fileKey{host, f.Dev, f.Ino}, pathKey{host, f.Path}
+	key, name := fileKey{host, f.Dev, f.Ino}, pathKey{host, f.Reached()}
 	t, before := c.files[key], c.named[name]
 	if !f.Known {
 		t = before.FileStat

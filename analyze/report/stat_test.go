@@ -201,3 +201,41 @@ func TestUntimed(t *testing.T) {
 		t.Errorf("got %d calls without a duration, want 2", got)
 	}
 }
+
+// A file has one row, under the name that the kernel knows it by, whatever names lead to it.
+func TestNamesOfFiles(t *testing.T) {
+	byLink, renamed := file(event.ResultArg, 7, "/link/a"), file(0, 7, "/link/a")
+	byLink.Real, renamed.Real = "/d/a", "/d/b"
+	for _, tt := range []struct {
+		name        string
+		files       []event.File
+		path, given string
+	}{
+		{"its own name", []event.File{file(0, 7, "/d/a")}, "/d/a", ""},
+		{"a link", []event.File{byLink}, "/d/a", "/link/a"},
+		{"a link, then its own name", []event.File{byLink, file(0, 7, "/d/a")}, "/d/a", "/link/a"},
+		{"renamed", []event.File{byLink, renamed}, "/d/b", "/link/a"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var list []any
+			for _, f := range tt.files {
+				list = append(list, call(event.OpRead, 1, 1, 10, 5, f))
+			}
+			s := Collect(events(list...), &Options{})
+			if len(s.Files) != 1 || s.Files[0].Path != tt.path || s.Files[0].Given != tt.given {
+				t.Fatalf("want one file %q given as %q, got %+v", tt.path, tt.given, s.Files)
+			}
+			var text bytes.Buffer
+			if err := s.Text(&text); err != nil {
+				t.Fatal(err)
+			}
+			want := tt.path + "\n"
+			if tt.given != "" {
+				want = tt.path + " (as " + tt.given + ")\n"
+			}
+			if !strings.Contains(text.String(), want) {
+				t.Errorf("want a line that ends with %q, got\n%s", want, text.String())
+			}
+		})
+	}
+}

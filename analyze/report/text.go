@@ -65,6 +65,9 @@ func (s *Stat) Text(w io.Writer) error {
 			if name == "" {
 				name = fmt.Sprintf("dev %d ino %d", f.Dev, f.Ino)
 			}
+			if f.Given != "" && f.Given != f.Path {
+				name += " (as " + f.Given + ")"
+			}
 			t.Add(dash(f.ReadBytes, Bytes), dash(f.WrittenBytes, Bytes), Count(f.Calls), dash(f.Opens, Count),
 				durationsOf(f.Calls, f.Untimed)(f.TotalNS), Printable(name))
 		}

@@ -3,7 +3,6 @@
 package stracetext
 
 import (
-	"cmp"
 	"strconv"
 	"strings"
 
@@ -74,7 +73,7 @@ func (r *row) objects(e *event.Event, spec *event.Spec) {
 	for i := range min(len(e.Paths), 2) {
 		names[2*i], names[2*i+1] = e.Paths[i].Raw, e.Paths[i].Abs
 	}
-	r.text(cmp.Or(f.Name(), names[1], names[0]))
+	r.text(e.Name())
 	for _, name := range names {
 		r.text(name)
 	}

@@ -46,6 +46,7 @@ type Open struct {
 	ID event.OpenID // in the tape
 	// absolute, at the time of open, best known; as it was passed if its directory is unknown; "" if unknown
 	Path string
+	Real string // the name that the kernel knew it by when it was last seen, if that is known and is not Path
 	Host uint32
 	// Opener made it: by the call By, which is event Seq of the tape. Both are 0 if it
 	// was open before the recording began, and the Opener is then whose descriptor was
@@ -295,6 +296,9 @@ func (t *savedFields) restore(ev *event.Event) {
 func (o *Open) observe(f *event.File) {
 	if f.Path != "" && o.Path == "" {
 		o.Path = f.Path
+	}
+	if o.Real = f.Reached(); o.Real == o.Path {
+		o.Real = ""
 	}
 	if !f.Known {
 		return

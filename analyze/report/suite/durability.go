@@ -94,7 +94,7 @@ func (v *durability) see(s *seen) {
 			v.options[f.Open] = true
 		}
 		if s.creates() {
-			v.entry(f.Path)
+			v.entry(f.Reached())
 		}
 	}
 	if s.file != nil && s.io.Writes && s.io.Written > 0 {
@@ -132,7 +132,7 @@ func (s *seen) firstPath() string {
 	if len(s.Paths) == 0 {
 		return ""
 	}
-	return s.Paths[0].Abs
+	return s.Paths[0].Reached()
 }
 
 // entry notes that a name was made or removed.
@@ -153,7 +153,7 @@ func (v *durability) sync(s *seen) {
 		return
 	}
 	if f := s.Subject(); f != nil && f.Known && f.Mode&typeMask == typeDir {
-		delete(v.made, f.Path)
+		delete(v.made, f.Reached())
 	}
 }
 
@@ -174,7 +174,7 @@ func (v *durability) renamed(s *seen) {
 	if len(s.Paths) < 2 {
 		return
 	}
-	from, to := s.Paths[0].Abs, s.Paths[1].Abs
+	from, to := s.Paths[0].Reached(), s.Paths[1].Reached()
 	v.entry(from)
 	v.entry(to)
 	f := v.c.files.named(s.Host, from)

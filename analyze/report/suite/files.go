@@ -74,7 +74,7 @@ func (x *files) ofFile(host uint32, f *event.File) *file {
 	if x.byKey == nil {
 		x.byKey, x.byPath = map[fileKey]*file{}, map[fileKey]*file{}
 	}
-	name := f.Name()
+	name := f.Reached()
 	key, named := fileKey{host: host, dev: f.Dev, ino: f.Ino}, fileKey{host: host, path: name}
 	if !f.Known {
 		key = named
@@ -98,7 +98,7 @@ func (x *files) ofFile(host uint32, f *event.File) *file {
 		}
 		x.byKey[key] = g
 	}
-	if f.Path != "" && f.Path != g.path || name != "" && !g.named {
+	if name != "" && (name != g.path || !g.named) {
 		g.path, g.named = name, true
 		x.byPath[named] = g
 	}

@@ -170,7 +170,7 @@ func (v *redundant) asked(s *seen) {
 	if len(s.Paths) == 0 || s.spec.Class != event.Meta && s.spec.Class != event.Descriptor {
 		return
 	}
-	key := nameKey{s.Paths[0].Abs, s.proc.id}
+	key := nameKey{s.Paths[0].Reached(), s.proc.id}
 	if key.name == "" || s.Paths[0].Raw == "" {
 		return
 	}

@@ -220,11 +220,11 @@ func (c *collector) names(s *seen) {
 	}
 	switch s.Op.Like() {
 	case event.OpUnlink, event.OpUnlinkat:
-		c.remove(s.Host, s.Paths[0].Abs, s.Exit)
+		c.remove(s.Host, s.Paths[0].Reached(), s.Exit)
 	case event.OpRename, event.OpRenameat, event.OpRenameat2:
 		if len(s.Paths) > 1 {
-			c.remove(s.Host, s.Paths[1].Abs, s.Exit)
-			c.files.rename(s.Host, s.Paths[0].Abs, s.Paths[1].Abs)
+			c.remove(s.Host, s.Paths[1].Reached(), s.Exit)
+			c.files.rename(s.Host, s.Paths[0].Reached(), s.Paths[1].Reached())
 		}
 	}
 }

@@ -72,7 +72,7 @@ func (v *top) see(s *seen) {
 	if s.file != nil {
 		name = s.file.path
 	} else if len(s.Paths) > 0 {
-		name = s.Paths[0].Abs
+		name = s.Paths[0].Reached()
 	}
 	v.count(3, s.proc.name(), s)
 	v.count(4, fmt.Sprint(s.Host), s)

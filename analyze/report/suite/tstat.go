@@ -115,7 +115,7 @@ func (v *tstat) on(s *seen) *system {
 	key, name := systemKey{host: s.Host, kind: onNone}, ""
 	f := s.Subject()
 	if f != nil {
-		name = f.Path
+		name = f.Reached()
 	}
 	switch {
 	case f != nil && f.Known && (isPipe(f.Mode)):
@@ -125,7 +125,7 @@ func (v *tstat) on(s *seen) *system {
 		v.learn(s.Host, f)
 	default:
 		if len(s.Paths) > 0 {
-			name = s.Paths[0].Abs
+			name = s.Paths[0].Reached()
 		}
 		if dev, ok := v.deviceOf(s.Host, name); ok {
 			key.kind, key.dev = onDevice, dev
@@ -153,12 +153,13 @@ func (v *tstat) on(s *seen) *system {
 
 // learn notes which device a directory is on.
 func (v *tstat) learn(host uint32, f *event.File) {
-	if !strings.HasPrefix(f.Path, "/") {
+	name := f.Reached()
+	if !strings.HasPrefix(name, "/") {
 		return
 	}
-	key := fileKey{host: host, path: f.Path}
+	key := fileKey{host: host, path: name}
 	if f.Mode&typeMask != typeDir {
-		key.path = path.Dir(f.Path)
+		key.path = path.Dir(name)
 	}
 	if _, ok := v.dirs[key]; ok || len(v.dirs) < maxDirs {
 		v.dirs[key] = f.Dev
