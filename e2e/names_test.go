@@ -83,3 +83,32 @@ def use(name, **where):
 }
 
 func quoted(s string) string { return `"` + s + `"` }
+
+// What an unsealed recording of this machine shows are the names of its tape: links are followed that no call tells of.
+func TestNamesOfStreams(t *testing.T) {
+	forBackends(t, func(t *testing.T, backend string) {
+		e := newEnv(t, testenv.Iotape(t), "", nil)
+		dir, err := filepath.EvalSymlinks(e.dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Mkdir(filepath.Join(dir, "real"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink("real", filepath.Join(dir, "link")); err != nil {
+			t.Fatal(err)
+		}
+		args := []string{"--backend", backend, "--keep-stream"}
+		if _, stderr, status := e.records(t, args, "sh", "-c", "echo x > "+quoted(dir+"/link/f")); status != 0 {
+			t.Fatalf("status %d\n%s", status, stderr)
+		}
+		want := "write(1<" + filepath.Join(dir, "real/f") + ">"
+		for _, shown := range []string{
+			e.says(t, "print", "a.tape"), e.says(t, "print", "a.stream"), e.says(t, "tail", "a.stream"),
+		} {
+			if !strings.Contains(shown, want) {
+				t.Errorf("want a line with %s, got\n%s", want, shown)
+			}
+		}
+	})
+}

@@ -11,12 +11,24 @@ import (
 	"syscall"
 
 	"github.com/iotape/iotape/model/posix"
+	"github.com/iotape/iotape/trace"
 )
 
 // Here is the file system of this machine, for recordings that were made on it.
 var Here posix.FileSystem = here{}
 
 type here struct{}
+
+// isHere reports whether a recording was made on this machine since it started. A container has the machine's
+// number of that, and another name.
+func isHere(h *trace.Head) bool {
+	name, err := os.Hostname()
+	if err != nil || h.Host != name || h.BootID == "" {
+		return false
+	}
+	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return err == nil && strings.TrimSpace(string(id)) == h.BootID
+}
 
 // Readlink returns the target of a symbolic link; "" if the name is not one.
 func (here) Readlink(name string) string {

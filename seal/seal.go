@@ -18,6 +18,8 @@ type Options struct {
 	// Files is what the recorded programs saw, as far as it is as they saw it: Here, if the
 	// recording was made on this machine just now. It is asked where symbolic links lead.
 	Files posix.FileSystem
+	// Local lets Here be asked if Files is nil and the stream was recorded on this machine since it started.
+	Local bool
 }
 
 // Seal reads a stream to its end and writes its events and content to a tape. The
@@ -29,8 +31,7 @@ func Seal(ctx context.Context, in io.Reader, tw *trace.TapeWriter, o *Options) (
 	}
 	stats := newStats()
 	s := newStream(&tape{w: tw, stats: stats}, stats)
-	s.resolver.model.Ask(o.Files)
-	s.resolver.stacks.symbols.Here = o.Files != nil
+	s.ask(o.Files, o.Local)
 	if err := s.read(ctx, trace.NewFrameReader(in), o.Progress); err != nil {
 		return nil, err
 	}

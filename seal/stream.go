@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/model/posix"
 	"github.com/iotape/iotape/trace"
 )
 
@@ -33,11 +34,19 @@ type stream struct {
 	resolver  *resolver
 	sink      streamSink
 	stats     *Stats
+	local     bool // Here is asked if the head is of this machine
 }
 
 func newStream(sink streamSink, stats *Stats) *stream {
 	r := newResolver(sink)
 	return &stream{assembler: newAssembler(slackNS, sink, r), resolver: r, sink: sink, stats: stats}
+}
+
+// ask lets the model ask files, or Here as Options.Local says.
+func (s *stream) ask(files posix.FileSystem, local bool) {
+	s.local = local && files == nil
+	s.resolver.model.Ask(files)
+	s.resolver.stacks.symbols.Here = files != nil
 }
 
 // read takes the frames up to the end, or to where the stream is damaged.
@@ -114,6 +123,9 @@ func (s *stream) head(payload []byte) error {
 		return fmt.Errorf("stream of architecture %q, known are amd64 and arm64: %w", h.Arch, trace.ErrNewer)
 	}
 	s.stats.Head, s.assembler.arch, s.resolver.step = h, arch, h.ResolutionNS
+	if s.local && isHere(h) {
+		s.ask(Here, false)
+	}
 	if h.BlockRequests {
 		s.resolver.blocks = blocks{}
 	}

@@ -32,6 +32,8 @@ type Viewer struct {
 	Quiet time.Duration
 	// Files is as in Options.
 	Files posix.FileSystem
+	// Local is as in Options.
+	Local bool
 }
 
 // Watch reads a stream as Seal does and makes no tape. It ends with the stream, or with
@@ -40,8 +42,7 @@ type Viewer struct {
 func Watch(ctx context.Context, in io.Reader, v *Viewer) (*Stats, error) {
 	stats := newStats()
 	s := newStream(&viewer{started: v.Started, seen: v.Seen, stats: stats}, stats)
-	s.resolver.model.Ask(v.Files)
-	s.resolver.stacks.symbols.Here = v.Files != nil
+	s.ask(v.Files, v.Local)
 	ctx, cancel := context.WithCancel(ctx)
 	w := &awaited{
 		idle: v.Idle, within: cmp.Or(v.Quiet, watchIdle), ctx: ctx, frames: make(chan readFrame),

@@ -32,7 +32,7 @@ made. It keeps a stream file.`,
 			if err != nil {
 				return err
 			}
-			j.Final = final
+			j.Final, j.Local = final, true
 			done, err := j.Run(cmd.Context())
 			if err != nil {
 				return err

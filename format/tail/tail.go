@@ -81,7 +81,7 @@ func print(ctx context.Context, in io.Reader, o *Options) (complete bool, err er
 		return false, err
 	}
 	p := newPrinter(o)
-	stats, err := seal.Watch(ctx, stream, &seal.Viewer{Started: p.head, Seen: p.event, Idle: p.w.Flush})
+	stats, err := seal.Watch(ctx, stream, &seal.Viewer{Started: p.head, Seen: p.event, Idle: p.w.Flush, Local: true})
 	if flushErr := p.w.Flush(); err == nil {
 		err = flushErr
 	}

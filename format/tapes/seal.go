@@ -101,7 +101,7 @@ func Stream(
 	if err != nil {
 		return nil, err
 	}
-	stats, err := seal.Seal(ctx, stream, tw, &seal.Options{Progress: progress})
+	stats, err := seal.Seal(ctx, stream, tw, &seal.Options{Progress: progress, Local: true})
 	if err != nil {
 		return nil, err
 	}

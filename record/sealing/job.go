@@ -45,7 +45,9 @@ type Job struct {
 	// Final takes the state of the files that the recording touched, as it is now.
 	Final bool
 	// Here says that the recording was made on this machine just now.
-	Here  bool
+	Here bool
+	// Local lets names be resolved with this machine's files if the recording was made here since the machine started.
+	Local bool
 	Index Indexer // called when the tape has its name; nil: nobody
 	// IndexFrom is of how many events on a tape is indexed; who needs the index of a smaller one makes it.
 	IndexFrom uint64
@@ -215,7 +217,7 @@ func (u *Unfinished) Seal(ctx context.Context, in io.Reader, progress func(done 
 		return fmt.Errorf("%s: %w", u.Stream, err)
 	}
 	u.piped = piped
-	o := &seal.Options{Progress: progress}
+	o := &seal.Options{Progress: progress, Local: u.Local}
 	if u.Final || u.Here {
 		o.Files = seal.Here
 	}
