@@ -66,10 +66,15 @@ func anonymousName(ev *event.Event, f *event.File) string {
 	return anonymous[ev.Op.Like()]
 }
 
-// named gives a file that was opened without a name (O_TMPFILE) the one that a link gave it.
+// named notes that a file has one more name. It gives a file that was opened without a name (O_TMPFILE) the one that
+// a link gave it.
 func (m *Model) named(t *Thread, ev *event.Event) {
 	if !ev.OK() || len(ev.Paths) != 2 {
 		return
+	}
+	from, to := ev.Paths[0].Reached(), ev.Paths[1].Reached()
+	if strings.HasPrefix(from, "/") && strings.HasPrefix(to, "/") && !strings.HasPrefix(from, "/proc/") {
+		m.links.join(from, to)
 	}
 	fd, rest, ok := DescriptorPath(ev.Paths[0].Raw, ev.PID)
 	if ev.Paths[0].Raw == "" {

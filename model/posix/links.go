@@ -37,14 +37,20 @@ type entry struct {
 	target string // of a symbolic link
 	known  bool   // whether it is a link
 	told   bool   // by the trace
+	file   *byte  // the same for all names that calls gave to one file; nil: there was no such call
 }
 
-// maxEntries bounds the names that are kept. Beyond it all are forgotten.
+// maxEntries bounds the names that are kept. Beyond it all are forgotten, unless most of them are gone anyway.
 const maxEntries = 1 << 18
 
 // find returns the entry of a name without links, which it makes if create is set.
 func (l *links) find(name string, create bool) *entry {
-	if l.root == nil || create && l.count > maxEntries {
+	if create && l.count > maxEntries {
+		if l.count = l.root.size(); l.count > maxEntries/2 { // those that were removed are counted as well
+			l.root = nil
+		}
+	}
+	if l.root == nil {
 		l.root, l.count = &entry{}, 0
 	}
 	at := l.root
@@ -93,6 +99,23 @@ func (l *links) tell(name, target string) {
 	}
 }
 
+// join notes that two names are of one file.
+func (l *links) join(a, b string) {
+	e := l.find(a, true)
+	if e.file == nil {
+		e.file = new(byte)
+	}
+	file, target := e.file, *e
+	e = l.find(b, true) // which may have forgotten the first one
+	*e = entry{target: target.target, known: target.known, told: true, file: file}
+}
+
+// same reports whether two names are known to be of one file.
+func (l *links) same(a, b string) bool {
+	x, y := l.find(a, false), l.find(b, false)
+	return x != nil && y != nil && x.file != nil && x.file == y.file
+}
+
 // Link notes where a symbolic link leads to, as a trace can say before its first event.
 func (m *Model) Link(name, target string) {
 	if strings.HasPrefix(name, "/") && target != "" && len(name)+len(target) < 2*event.MaxPath {
@@ -107,6 +130,15 @@ func (m *Model) Links() iter.Seq2[string, string] {
 			m.links.root.each("", yield)
 		}
 	}
+}
+
+// size returns how many entries there are below an entry.
+func (e *entry) size() int {
+	n := len(e.below)
+	for _, b := range e.below {
+		n += b.size()
+	}
+	return n
 }
 
 // each yields the links below an entry, in the order of their names.

@@ -3,6 +3,7 @@
 package posix_test
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -137,7 +138,7 @@ func (w *walker) step() {
 	at := uint64(int64(fd))
 	p := event.Path{Arg: 1, Raw: name}
 	w.last = fmt.Sprintf("%d %q", fd, name)
-	switch w.rng.IntN(12) {
+	switch w.rng.IntN(14) {
 	case 0, 1, 2:
 		w.last = "mkdirat " + w.last
 		err := unix.Mkdirat(fd, name, 0o700)
@@ -173,6 +174,10 @@ func (w *walker) step() {
 		} else {
 			w.m.Apply(w.call(event.OpFchdir, unix.Fchdir(fd), 0, []uint64{at}))
 		}
+	case 9:
+		w.link(fd, name)
+	case 10:
+		w.openIn(fd, name)
 	default:
 		w.last = "openat " + w.last
 		if len(w.fds) > 20 {
@@ -185,18 +190,53 @@ func (w *walker) step() {
 			unix.O_CREAT | unix.O_EXCL}[w.rng.IntN(4)]
 		flags |= unix.O_CLOEXEC | unix.O_NONBLOCK
 		got, err := unix.Openat(fd, name, flags, 0o600)
-		ev := w.call(event.OpOpenat, err, got, []uint64{at, 0, uint64(flags)}, p)
-		if err == nil {
-			var st unix.Stat_t
-			if err := unix.Fstat(got, &st); err != nil {
-				w.t.Fatal(err)
-			}
-			f := event.File{Arg: event.ResultArg, FD: int32(got), Known: true, Dev: st.Dev, Ino: st.Ino, Mode: st.Mode}
-			ev.Files = []event.File{f}
-			w.fds = append(w.fds, got)
-		}
-		w.m.Apply(ev)
+		w.opened(w.call(event.OpOpenat, err, got, []uint64{at, 0, uint64(flags)}, p))
 	}
+}
+
+// opened tells the model of an open.
+func (w *walker) opened(ev *event.Event) {
+	if ev.OK() {
+		got := int(ev.Ret)
+		var st unix.Stat_t
+		if err := unix.Fstat(got, &st); err != nil {
+			w.t.Fatal(err)
+		}
+		f := event.File{Arg: event.ResultArg, FD: int32(got), Known: true, Dev: st.Dev, Ino: st.Ino, Mode: st.Mode}
+		ev.Files = []event.File{f}
+		w.fds = append(w.fds, got)
+	}
+	w.m.Apply(ev)
+}
+
+// link gives a file one more name.
+func (w *walker) link(fd int, name string) {
+	to, other := w.name()
+	if !w.inside(to, other) {
+		return
+	}
+	flags := w.rng.IntN(2) * unix.AT_SYMLINK_FOLLOW
+	w.last = fmt.Sprintf("linkat %s to %d %q, flags %#x", w.last, to, other, flags)
+	err := unix.Linkat(fd, name, to, other, flags)
+	w.m.Apply(w.call(event.OpLinkat, err, 0, []uint64{uint64(int64(fd)), 0, uint64(int64(to)), 0, uint64(flags)},
+		event.Path{Arg: 1, Raw: name}, event.Path{Arg: 3, Raw: other}))
+}
+
+// openIn opens a name with a limit to where it may lead.
+func (w *walker) openIn(fd int, name string) {
+	resolve := []uint64{unix.RESOLVE_BENEATH, unix.RESOLVE_IN_ROOT, unix.RESOLVE_NO_SYMLINKS,
+		unix.RESOLVE_NO_MAGICLINKS}[w.rng.IntN(4)]
+	if resolve == unix.RESOLVE_IN_ROOT && w.rng.IntN(2) == 0 {
+		name = "/" + name
+	}
+	w.last = fmt.Sprintf("openat2 %d %q, resolve %#x", fd, name, resolve)
+	how := unix.OpenHow{Flags: unix.O_RDONLY | unix.O_CLOEXEC | unix.O_NONBLOCK, Resolve: resolve}
+	got, err := unix.Openat2(fd, name, &how)
+	ev := w.call(event.OpOpenat2, err, got, []uint64{uint64(int64(fd))}, event.Path{Arg: 1, Raw: name})
+	inline := binary.LittleEndian.AppendUint64(nil, how.Flags)
+	inline = binary.LittleEndian.AppendUint64(append(inline, make([]byte, 8)...), resolve)
+	ev.Bufs = []event.Buf{{Arg: 2, Kind: event.KindStruct, Inline: inline}}
+	w.opened(ev)
 }
 
 // agree compares what the model says of all that is open with what the kernel says.

@@ -22,6 +22,9 @@ func (m *Model) moved(_ *Thread, ev *event.Event) {
 	if _, inside := below(to.Real, from.Real); inside {
 		return // no kernel does that
 	}
+	if m.links.same(from.Real, to.Real) {
+		return // nothing happens (rename(2))
+	}
 	exchange := ev.Op.Like() == event.OpRenameat2 && ev.Args[4]&exchangeFlag != 0
 	if !exchange {
 		m.gone(to.Real)
