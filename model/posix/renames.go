@@ -34,29 +34,36 @@ func (m *Model) moved(_ *Thread, ev *event.Event) {
 		if gone && (n.Real == from.Real || n.Real == to.Real) {
 			return n, false // that is another file
 		}
-		if moved, ok := n.moved(from, to); ok {
-			return moved, true
-		}
-		if exchange {
-			return n.moved(to, from)
-		}
-		return n, false
+		return n.moved(from, to, exchange)
 	})
 }
 
-// moved returns a name after a rename of what it is, or is below.
-func (n Name) moved(from, to Name) (Name, bool) {
+// moved returns a name after a rename, or an exchange, of what it is, or is below.
+func (n Name) moved(from, to Name, exchange bool) (Name, bool) {
 	rest, real := below(n.Real, from.Real)
-	tail, given := below(n.Given, from.Given)
-	switch {
-	case real && given:
-		return Name{to.Given + tail, to.Real + rest}, true
-	case real:
-		return Name{to.Given + rest, to.Real + rest}, true
-	case given: // a link on its way was renamed
-		return Name{to.Given + tail, n.Real}, true
+	back := false // it goes the other way
+	if !real && exchange {
+		rest, back = below(n.Real, to.Real)
 	}
-	return n, false
+	tail, given := below(n.Given, from.Given)
+	if given {
+		n.Given = to.Given + tail // also if only a link on its way was renamed
+	} else if tail, given = below(n.Given, to.Given); given && exchange {
+		n.Given = from.Given + tail
+	} else {
+		given = false
+	}
+	if back {
+		from, to = to, from
+	}
+	if !real && !back {
+		return n, given
+	}
+	n.Real = to.Real + rest
+	if !given {
+		n.Given = to.Given + rest
+	}
+	return n, true
 }
 
 // rename gives open files, and working and root directories, the names that they have now.
