@@ -153,3 +153,97 @@ func TestRotateKilled(t *testing.T) {
 			m.Counts.Events)
 	}
 }
+
+// TestRotateFilter: the parts of a recording with a filter have what fits it, with names that were opened in parts
+// before, and nothing else.
+func TestRotateFilter(t *testing.T) {
+	t.Parallel()
+	e := runEnv(t)
+	e.write(t, "script", longScript)
+	const rounds, filter = 30, "op = write and path glob */log"
+	_, said := e.run(t, e.iotape, "record", "--backend", "ptrace", "-o", "x.tape", "--rotate", "100K", "--filter",
+		filter, "--", "sh", "script", strconv.Itoa(rounds))
+	parts, lines := e.parts(t, "x"), 0
+	if len(parts) < 2 {
+		t.Fatalf("parts %v, want 2 or more; it said\n%s", parts, said)
+	}
+	for _, part := range parts {
+		e.run(t, e.iotape, "check", part)
+		n := e.count(t, part, filter)
+		if n == 0 || n != e.count(t, part, "op = write") {
+			t.Errorf("%s: %d calls fit the filter; want all writes, and one or more", part, n)
+		}
+		lines += n
+	}
+	if lines != rounds+1 {
+		t.Errorf("the parts have %d lines of the log, want %d", lines, rounds+1)
+	}
+	_, said = e.run(t, e.iotape, "record", "--backend", "ptrace", "-o", "none.tape", "--rotate", "100K", "--filter",
+		"path = /no/such", "--", "sh", "script", strconv.Itoa(rounds))
+	if left, _ := filepath.Glob(filepath.Join(e.dir, "none*")); len(left) > 0 || !strings.Contains(said, "nothing") {
+		t.Errorf("with a filter that nothing fits there are %v, and it said\n%s; want no tape", left, said)
+	}
+}
+
+// TestRotateAttached records what runs already, by its process and by its control group, until an interrupt: the tapes
+// are whole and join, and the program goes on.
+func TestRotateAttached(t *testing.T) {
+	t.Parallel()
+	testenv.NeedBPF(t)
+	group := containerCgroup(t)
+	e := runEnv(t)
+	e.write(t, "script", longScript)
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", `echo $$ > "$0/cgroup.procs" && echo && exec sh script 1000000`,
+		group)
+	cmd.Dir = e.dir
+	_, out := pipes(t, cmd)
+	defer func() {
+		e.write(t, "stop", "")
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("the program ended with %v, want as without a recorder", err)
+		}
+	}()
+	if _, err := out.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	for name, target := range map[string][]string{
+		"pid": {"--pid", strconv.Itoa(cmd.Process.Pid)}, "cgroup": {"--cgroup", group},
+	} {
+		rec := exec.CommandContext(t.Context(), e.iotape, append([]string{"record", "-o", name + ".tape", "--rotate",
+			"300K", "--content", "none"}, target...)...)
+		rec.Dir, rec.Env = e.dir, e.environ()
+		var said strings.Builder
+		rec.Stderr = &said
+		if err := rec.Start(); err != nil {
+			t.Fatal(err)
+		}
+		for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) { // no event says it
+			if _, err := os.Stat(filepath.Join(e.dir, name+"-2.tape")); err == nil {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("no second part within a minute\n%s", &said)
+			}
+		}
+		if err := rec.Process.Signal(os.Interrupt); err != nil {
+			t.Fatal(err)
+		}
+		if err := rec.Wait(); err != nil {
+			t.Fatalf("%s: the recording ended with %v\n%s", name, err, &said)
+		}
+		parts := e.parts(t, name)
+		if left, _ := filepath.Glob(filepath.Join(e.dir, name+"-*.partial")); len(parts) < 2 || len(left) > 0 {
+			t.Fatalf("%s: tapes %v and unsealed parts %v; want two tapes or more, and no such part", name, parts, left)
+		}
+		all := "all-" + name + ".tape"
+		e.run(t, append([]string{e.iotape, "merge", "-o", all}, parts...)...)
+		e.run(t, e.iotape, "check", all)
+		sum := 0
+		for _, part := range parts {
+			sum += e.count(t, part, "kind = call")
+		}
+		if n := e.count(t, all, "kind = call"); n != sum || n == 0 {
+			t.Errorf("%s: %d calls in the merged tape, %d in its parts; want as many", name, n, sum)
+		}
+	}
+}

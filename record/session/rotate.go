@@ -70,12 +70,10 @@ func (p *Plan) CheckRotate() error {
 	case p.Flight != nil:
 		return errors.New("--rotate cannot be used with --last, which keeps the recording in memory")
 	case p.To != "":
-		return errors.New("--rotate applies to tapes, and --to makes no tape")
+		return errors.New("--rotate applies to tapes, and --to makes no tape: to divide a file, use " +
+			"--to 'file:NAME?rotate=SIZE'")
 	case p.Pipe != nil:
 		return errors.New("--rotate cannot be used with --pipe: what is compressed or encrypted cannot be divided")
-	case p.Filter != nil:
-		return errors.New("--rotate cannot be used with --filter: record all, and use iotape slice --filter on the " +
-			"tapes")
 	}
 	return nil
 }
@@ -274,6 +272,9 @@ func (r *rotation) seal(ctx context.Context, t *part, final bool) error {
 		job.Index = nil // iotape query and iotape index make it
 	}
 	done, err := job.Run(ctx)
+	if errors.Is(err, sealing.ErrNothingFits) {
+		return os.RemoveAll(t.partial)
+	}
 	if err != nil {
 		return kept(err, "the part of the recording is kept", t.partial)
 	}
@@ -318,6 +319,10 @@ func (r *rotation) finish(ctx context.Context, res *capture.Result) (*Result, er
 	}
 	if r.err != nil {
 		return nil, r.err
+	}
+	if r.count == 0 {
+		p.note("%v", sealing.ErrNothingFits)
+		return &Result{Capture: res}, nil
 	}
 	text := report.Plural(r.count, "tape", "tapes")
 	if n := r.count - len(r.tapes); n > 0 {
