@@ -50,6 +50,10 @@ func (x *importer) call(t *thread, text string, enter, resumed uint64) error {
 	c.Interrupted = r.interrupted && !event.Lookup(op).NoReturn
 	c.Enter = max(enter, t.exit)
 	c.Exit = max(c.Enter+r.took, c.Enter)
+	if at, ok := x.early[uint32(r.ret)]; ok && r.ret > 0 && makesThread(name) && at < c.Enter {
+		c.Enter, c.Exit = max(at, t.exit), max(c.Exit, enter)
+		delete(x.early, uint32(r.ret))
+	}
 	if !r.timed && resumed > 0 {
 		c.Exit = max(c.Exit, resumed)
 	}

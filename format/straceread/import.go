@@ -51,6 +51,7 @@ func Import(r io.Reader, pid uint32, w *format.Writer, done *format.Done) error 
 		x.main = findPID(head)
 	}
 	x.cwds = findDirectories(head)
+	x.makers, x.early = findMakers(head), map[uint32]uint64{}
 	l := lines{r: br}
 	for {
 		b, err := l.next()
@@ -97,6 +98,8 @@ type importer struct {
 	done    *format.Done
 	main    uint32            // thread of the lines that have no number
 	cwds    map[uint32]string // see findDirectories
+	makers  map[uint32]maker  // see findMakers
+	early   map[uint32]uint64 // of threads with makers that have begun: before their first line, ns
 	threads map[uint32]*thread
 	making  []*thread // in a call that makes threads, oldest first
 	held    int       // bytes of calls that are not finished
@@ -234,8 +237,14 @@ func (x *importer) thread(p *prefix) (*thread, error) {
 	}
 	t := x.threads[tid]
 	if t == nil {
+		by, group := x.maker(), false
+		if m, ok := x.makers[tid]; ok && x.threads[m.tid] != nil {
+			by, group = x.threads[m.tid], m.group
+			x.early[tid] = max(x.clock.now, 1) - 1
+			delete(x.makers, tid) // its number can be used again
+		}
 		var err error
-		if t, err = x.newThread(tid, x.maker(), false); err != nil {
+		if t, err = x.newThread(tid, by, group); err != nil {
 			return nil, err
 		}
 	}
@@ -334,8 +343,7 @@ func (x *importer) unfinished(t *thread, name, head string, at uint64) error {
 	}
 	x.held += len(head)
 	t.head, t.enter = head, max(at, t.exit)
-	switch name {
-	case "clone", "clone3", "fork", "vfork":
+	if makesThread(name) {
 		t.makes, t.group = true, sharesThread(head)
 		x.making = append(x.making, t)
 	}

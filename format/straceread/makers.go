@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package straceread
+
+import (
+	"strconv"
+	"strings"
+)
+
+// maker is who made a thread, by a call whose line stands behind the thread's first one.
+type maker struct {
+	tid   uint32
+	group bool // in the same process
+}
+
+// makesThread reports whether a call makes a thread.
+func makesThread(name string) bool {
+	switch name {
+	case "clone", "clone3", "fork", "vfork":
+		return true
+	}
+	return false
+}
+
+// findMakers looks in a trace's beginning for calls that made threads and whose lines are whole, but stand behind
+// lines of these threads. strace -z prints them so, because it waits for the result.
+func findMakers(head []byte) map[uint32]maker {
+	found, seen := map[uint32]maker{}, map[uint32]bool{}
+	for line := range strings.Lines(string(head)) {
+		p := parsePrefix(strings.TrimSuffix(line, "\n"))
+		if p.tid == 0 || len(seen) > maxDirectories {
+			continue
+		}
+		if strings.HasPrefix(p.body, "+++ ") { // its number can be used again
+			delete(seen, p.tid)
+			continue
+		}
+		seen[p.tid] = true
+		name, _, _ := strings.Cut(p.body, "(")
+		if !makesThread(name) {
+			continue
+		}
+		i := strings.LastIndex(p.body, ") = ")
+		if i < 0 {
+			i = strings.LastIndex(p.body, " = ")
+		}
+		if i < 0 {
+			continue
+		}
+		_, result, _ := strings.Cut(p.body[i:], "= ")
+		result, _, _ = strings.Cut(strings.TrimSpace(result), " ")
+		tid, err := strconv.ParseUint(result, 10, 32)
+		if err == nil && tid != 0 && seen[uint32(tid)] && uint32(tid) != p.tid {
+			found[uint32(tid)] = maker{p.tid, sharesThread(p.body)}
+		}
+	}
+	return found
+}
