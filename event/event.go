@@ -187,6 +187,10 @@ func (f *File) Reached() string {
 	return f.Path
 }
 
+// Identified reports whether the kernel's facts are those of an inode. Foreign traces may say the type, the
+// flags and the position alone: then device, permissions, links, owner and size are not known.
+func (f *File) Identified() bool { return f.Known && f.Ino != 0 }
+
 // Path is a path argument.
 type Path struct {
 	Arg  int8

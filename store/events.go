@@ -62,6 +62,32 @@ func ofFile[V any](f func(*event.File) V) func(*row) (V, bool) {
 	}
 }
 
+// ofInode is ofFile for what is known of files with an inode number alone.
+func ofInode[V any](f func(*event.File) V) func(*row) (V, bool) {
+	return func(r *row) (v V, ok bool) {
+		if r.file == nil || !r.file.Identified() {
+			return v, false
+		}
+		return f(r.file), true
+	}
+}
+
+// size returns the size of the event's file.
+func (r *row) size() (int64, bool) {
+	if r.file == nil || !r.file.Identified() {
+		return 0, false
+	}
+	return notNegative(r.file.Size)
+}
+
+// position returns where the event's file is.
+func (r *row) position() (int64, bool) {
+	if r.file == nil || !r.file.Known {
+		return 0, false
+	}
+	return notNegative(r.file.Pos)
+}
+
 func notNegative(v int64) (int64, bool) { return v, v >= 0 }
 
 // ofCall makes a value of a call, NULL for other events.
@@ -127,12 +153,12 @@ func eventColumns(hosts []string) []column[row] {
 		numberColumn("bytes", func(r *row) int64 { return r.io.Bytes() }),
 		numberColumn("bytes_read", func(r *row) int64 { return r.io.Read }),
 		numberColumn("bytes_written", func(r *row) int64 { return r.io.Written }),
-		maybeColumn("dev", ofFile(func(f *event.File) uint64 { return f.Dev })),
-		maybeColumn("ino", ofFile(func(f *event.File) uint64 { return f.Ino })),
+		maybeColumn("dev", ofInode(func(f *event.File) uint64 { return f.Dev })),
+		maybeColumn("ino", ofInode(func(f *event.File) uint64 { return f.Ino })),
 		maybeColumn("mode", ofFile(func(f *event.File) uint32 { return f.Mode })),
-		maybeColumn("size", ofFile(func(f *event.File) int64 { return f.Size })),
-		maybeColumn("pos", ofFile(func(f *event.File) int64 { return f.Pos })),
-		maybeColumn("nlink", ofFile(func(f *event.File) uint32 { return f.Nlink })),
+		maybeColumn("size", (*row).size),
+		maybeColumn("pos", (*row).position),
+		maybeColumn("nlink", ofInode(func(f *event.File) uint32 { return f.Nlink })),
 		maybeColumn("open_flags", ofFile(func(f *event.File) uint32 { return f.Flags })),
 		enumColumn("signal", signalNames, func(r *row) int {
 			sig, _ := r.AboutSignal()

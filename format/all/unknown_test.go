@@ -132,6 +132,11 @@ func TestUnknown(t *testing.T) {
 			if last.Offset != tt.offset || last.Count != tt.count {
 				t.Errorf("offset %d, count %d; want %d, %d", last.Offset, last.Count, tt.offset, tt.count)
 			}
+			for _, key := range []string{`"ino"`, `"nlink"`, `"owner"`, `"size"`, `|000"`} {
+				if bytes.Contains(text, []byte(key)) {
+					t.Errorf("its JSON has %s of a file, which no trace here says: %s", key, text)
+				}
+			}
 			s := report.Collect(tape.Events(), &report.Options{Manifest: tape.Manifest()})
 			if slices.Contains(tt.absent, "exit_ns") && s.Quality.Untimed+s.Quality.Interrupted == 0 {
 				t.Errorf("the statistics say nothing of calls whose duration is not known: %+v", s.Quality)

@@ -85,9 +85,9 @@ func (r *row) objects(e *event.Event, spec *event.Spec) {
 	}
 	r.int(e.Traffic().Bytes())
 	r.int(missing)
-	r.known(int64(f.Dev), f.Known)
-	r.known(int64(f.Ino), f.Known)
-	r.known(f.Size, f.Known)
+	r.known(int64(f.Dev), f.Identified())
+	r.known(int64(f.Ino), f.Identified())
+	r.known(f.Size, f.Identified() && f.Size >= 0)
 }
 
 // row builds a line; each value is followed by a comma.

@@ -276,17 +276,30 @@ func jsonEnds(dst []byte, name string) []byte {
 
 // jsonInode writes what the kernel said of a descriptor's object after the call.
 func (p *Printer) jsonInode(dst []byte, e *event.Event, f *event.File) []byte {
-	dst = putUint(dst, "dev", f.Dev)
-	dst = putUint(dst, "ino", f.Ino)
+	if f.Identified() {
+		dst = putUint(dst, "dev", f.Dev)
+		dst = putUint(dst, "ino", f.Ino)
+	}
 	dst = append(key(dst, "mode"), '"')
-	dst = append(appendMode(dst, uint64(f.Mode)), '"')
+	at := len(dst)
+	dst = appendMode(dst, uint64(f.Mode))
+	if i := bytes.LastIndexByte(dst[at:], '|'); i >= 0 && !f.Identified() { // the type alone is known
+		dst = dst[:at+i]
+	}
+	dst = append(dst, '"')
 	dst = append(key(dst, "open_flags"), '"')
 	dst = append(appendFlags(dst, p.archOf(e), event.OpenNames, uint64(f.Flags)), '"')
-	dst = putUint(dst, "nlink", uint64(f.Nlink))
-	dst = putUint(dst, "owner", uint64(f.UID))
-	dst = putUint(dst, "group", uint64(f.GID))
-	dst = putInt(dst, "size", f.Size)
-	dst = putInt(dst, "pos", f.Pos)
+	if f.Identified() {
+		dst = putUint(dst, "nlink", uint64(f.Nlink))
+		dst = putUint(dst, "owner", uint64(f.UID))
+		dst = putUint(dst, "group", uint64(f.GID))
+	}
+	if f.Identified() && f.Size >= 0 {
+		dst = putInt(dst, "size", f.Size)
+	}
+	if f.Pos >= 0 {
+		dst = putInt(dst, "pos", f.Pos)
+	}
 	if f.Rdev != 0 {
 		dst = putUint(dst, "rdev", f.Rdev)
 	}
