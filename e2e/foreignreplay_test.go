@@ -200,3 +200,33 @@ func TestForeignReplay(t *testing.T) {
 		})
 	}
 }
+
+// TestForeignReplayOmits replays traces that say too little of a call to make it: that is counted, and the verdict is
+// not that all agrees.
+func TestForeignReplayOmits(t *testing.T) {
+	testenv.NeedRoot(t)
+	iotape := testenv.Iotape(t)
+	tests := []struct{ name, file, text, want string }{
+		{"no names", "x.strace", "mkdir(0x7ffd1000, 0x1ff) = 0\nrename(0x7ffd1000, 0x7ffd2000) = 0\n",
+			"2 calls are not made"},
+		{"no size", "x.json", `{"system_call_name":"truncate","call_timestamp":1700000000000000000,` +
+			`"return_timestamp":1700000000000000001,"pid":7,"tid":7,"return_value":0,"fdata":{"file_path":"/a"},"args":{}}` +
+			"\n", "1 calls are not made"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			file := filepath.Join(dir, tt.file)
+			if err := os.WriteFile(file, []byte(tt.text), 0o666); err != nil {
+				t.Fatal(err)
+			}
+			out, err := exec.CommandContext(t.Context(), iotape, "replay", file, "--verify", "--into",
+				filepath.Join(dir, "again")).CombinedOutput()
+			text := string(out)
+			if err == nil || !strings.Contains(text, tt.want) || strings.Contains(text, "all results") {
+				t.Errorf("%v, want an error and %q, and not that all results agree\n%s", err, tt.want, out)
+			}
+		})
+	}
+}

@@ -154,7 +154,8 @@ func writeOmitted(w io.Writer, r *replay.Report, style term.Style) {
 		n += o.Count
 		t.Add(report.Count(o.Count), fmt.Sprint(o.Seq), o.Op, report.Printable(o.Reason), report.Printable(o.Path))
 	}
-	fmt.Fprintln(w, style.Bad(report.Count(n)+" calls that changed files are not made"))
+	fmt.Fprintln(w, style.Bad(report.Count(n)+
+		" calls are not made that changed files, or of which the trace says too little"))
 	t.Write(w)
 }
 

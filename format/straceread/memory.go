@@ -42,6 +42,9 @@ func (x *importer) arguments(c *format.Call, told []field, r *result) {
 			n++
 			x.number(c, spec, &a, i, at[i])
 		}
+		for n < len(told) && told[n].Text == "0" && told[n].Kind == layout.ToldWord {
+			n++ // -e raw=all shows what the kernel does not look at
+		}
 		if n < len(told) && (told[n].Text != "" || told[n].Kind != layout.ToldWord) {
 			x.lost(c, spec, "more arguments")
 		}

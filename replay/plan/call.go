@@ -241,14 +241,8 @@ const GetFL, SetFL = 3, 4
 // findNames returns why the names of a call are not to be found in the replay's tree, or
 // whyNone.
 func (p *Planner) findNames(t *Task) Reason {
-	ev, spec := &t.Event, t.Event.Spec()
-	want := 0
-	for i := range spec.Args {
-		if spec.Args[i].Kind == event.KindPath && ev.Args[i] != 0 {
-			want++
-		}
-	}
-	if len(ev.Paths) < want || !textKnown(ev) {
+	ev := &t.Event
+	if nameless(ev) || !textKnown(ev) {
 		return whyNoName
 	}
 	for i := range ev.Paths {
@@ -273,6 +267,17 @@ func (p *Planner) findNames(t *Task) Reason {
 		t.Files.Through[ev.Paths[i].Arg] = h
 	}
 	return whyNone
+}
+
+// nameless reports whether a call was given a name that the tape does not have.
+func nameless(ev *event.Event) bool {
+	spec, want := ev.Spec(), 0
+	for i := range spec.Args {
+		if spec.Args[i].Kind == event.KindPath && ev.Args[i] != 0 {
+			want++
+		}
+	}
+	return len(ev.Paths) < want
 }
 
 // textKnown reports whether a call's arguments that are text (the name of an attribute) are whole in

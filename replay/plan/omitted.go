@@ -18,6 +18,10 @@ func (p *Planner) findOmission(t *Task) {
 		t.Omits, t.Why = true, why
 		return
 	}
+	if tooLittle(t) {
+		t.Omits = true // it need not have changed the tree, but nothing is verified of it
+		return
+	}
 	if !ev.OK() || ev.Flags&event.Interrupted != 0 || t.Why == whyOwn || t.Action != Emulate && t.Action != CopyOut {
 		return
 	}
@@ -36,6 +40,11 @@ func (p *Planner) findOmission(t *Task) {
 			t.Why = whyLost
 		}
 	}
+}
+
+// tooLittle reports whether a call that succeeded is not made because the trace lacks its name or a number.
+func tooLittle(t *Task) bool {
+	return t.Action == Emulate && t.Event.OK() && (t.Why == whyUnsaid || t.Why == whyNoName && nameless(&t.Event))
 }
 
 // halfMade returns why a call that is made leaves something else in the tree than it did in the

@@ -39,7 +39,8 @@ type Report struct {
 	// Kinds says once what differed in one way, however often it did: a target that has no
 	// extended attributes is one line. They stand in the order of their first events.
 	Kinds []Kind `json:"kinds"`
-	// Omitted are calls that are not made although they changed the recording's tree.
+	// Omitted are calls that are not made although they changed the recording's tree, or of which the trace says
+	// too little to make them.
 	Omitted        []Omission        `json:"omitted"`
 	Tree           []tree.Difference `json:"tree"`         // final tree against the recording's
 	TreePaths      int               `json:"tree_paths"`   // compared
