@@ -44,14 +44,15 @@ import (
 )
 
 // TestNoPanic runs everything that reads a tape over samples of foreign formats, and over
-// changed samples. An error is an answer, a panic is not. IOTAPE_MUTATIONS=N changes each
-// sample N times instead of once; IOTAPE_SEED=N takes other random numbers.
+// changed samples. An error is an answer, a panic is not; nor is more memory than maxMemory.
+// IOTAPE_MUTATIONS=N changes each sample N times instead of twice; IOTAPE_SEED=N takes other
+// random numbers.
 //
 // If a panic of another goroutine ends the test program, the file "input" that it leaves in
 // its temporary directory is the one that did it.
 func TestNoPanic(t *testing.T) {
 	testenv.Short(t, "it runs every command on mutated files")
-	mutations := setting(t, "IOTAPE_MUTATIONS", 1)
+	mutations := setting(t, "IOTAPE_MUTATIONS", 2)
 	seed := setting(t, "IOTAPE_SEED", 1)
 	var opened, tried atomic.Int64
 	t.Run("samples", func(t *testing.T) {
@@ -77,6 +78,10 @@ func TestNoPanic(t *testing.T) {
 					opened.Add(1)
 					readers(t, what, changed, first)
 					changed.Close()
+					if n := memory(t); n > maxMemory {
+						t.Errorf("%s: this or an input that was read beside it took %d MiB, more than %d", what, n>>20,
+							maxMemory>>20)
+					}
 					if t.Failed() {
 						t.Fatalf("%s: the input is\n%.4000q", what, contents(t, path))
 					}
@@ -84,8 +89,56 @@ func TestNoPanic(t *testing.T) {
 			})
 		}
 	})
+	t.Logf("%d changed samples, of which %d were read; at most %d MiB", tried.Load(), opened.Load(), memory(t)>>20)
 	if opened.Load()*4 < tried.Load() {
 		t.Errorf("of %d changed samples %d were read, want at least a quarter", tried.Load(), opened.Load())
+	}
+}
+
+// maxMemory is the most that the test program may have taken of memory, in bytes. With the race detector
+// everything takes several times as much.
+const maxMemory = 4 << 30
+
+// memory returns the most memory that the test program ever had, in bytes.
+func memory(t *testing.T) uint64 {
+	t.Helper()
+	for line := range strings.Lines(string(contents(t, "/proc/self/status"))) {
+		if size, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			n, err := strconv.ParseUint(strings.TrimSuffix(strings.TrimSpace(size), " kB"), 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n << 10
+		}
+	}
+	t.Fatal("/proc/self/status does not say how much memory was used")
+	return 0
+}
+
+// TestScriptCompiles writes a script of each sample and compiles it: the compiler takes all that is written, and
+// the tape has as many events.
+func TestScriptCompiles(t *testing.T) {
+	for name, sample := range samples(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			first := tape(t, name, filepath.Join(dir, "input"+filepath.Ext(name)), sample)
+			if first == nil {
+				t.Fatal("the sample is not read")
+			}
+			defer first.Close()
+			if len(first.Manifest().Hosts) > 1 {
+				return // a script is of one
+			}
+			again, err := scripted(t.Context(), first, dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer again.Close()
+			if got, want := again.Manifest().Counts.Events, first.Manifest().Counts.Events; got != want {
+				t.Errorf("%d events, want %d", got, want)
+			}
+		})
 	}
 }
 
@@ -119,6 +172,10 @@ var small = map[string]string{
 		"1780434841.200000 read(3, \"abc\", 10) = 3 <0.000010>\n1780434841.500000 close(3) = 0 <0.000010>\n",
 	"tag of a file on a socket.strace": "socket(AF_INET, SOCK_STREAM, 0) = 3</etc/passwd>\n" +
 		"sendto(3</etc/passwd>, \"abc\", 3, 0, NULL, 0) = 3\nread(3<socket:[3]>, \"abc\", 3) = 3\n",
+	"odd numbers.strace": "read(3, \"abc\", 1) = 3\nread(3, 0x1, 18446744073709551615) = -1 EFAULT (Bad address)\n" +
+		"pwrite64(3, \"ab\", 2, -1) = -1 EINVAL (Invalid argument)\nftruncate(3, -1) = -1 EINVAL (Invalid argument)\n" +
+		"connect(4, {sa_family=AF_INET6, sin6_port=htons(80), sin6_flowinfo=htonl(0), " +
+		"inet_pton(AF_INET6, \"::1\", &sin6_addr), sin6_scope_id=0}, 28) = 0\n",
 }
 
 // samples returns the samples of the formats' tests, by name, and the small ones.
@@ -317,17 +374,22 @@ func sliceAll(ctx context.Context, t, _ *trace.Tape, dir string) error {
 }
 
 func scriptAll(ctx context.Context, t, _ *trace.Tape, dir string) error {
-	sk, err := initialtree.OfTape(ctx, t)
-	if err != nil {
-		return err
-	}
-	text := filepath.Join(dir, "x.script")
-	if _, err := script.Write(ctx, t, script.Tree{Entries: sk.Entries(), Content: sk.Content}, text); err != nil {
-		return err
-	}
-	again, err := script.Open(ctx, text, "test")
+	again, err := scripted(ctx, t, dir)
 	if err != nil {
 		return err
 	}
 	return again.Close()
+}
+
+// scripted compiles what is written of a tape as a script.
+func scripted(ctx context.Context, t *trace.Tape, dir string) (*trace.Tape, error) {
+	sk, err := initialtree.OfTape(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	text := filepath.Join(dir, "x.script")
+	if _, err := script.Write(ctx, t, script.Tree{Entries: sk.Entries(), Content: sk.Content}, text); err != nil {
+		return nil, err
+	}
+	return script.Open(ctx, text, "test")
 }

@@ -72,6 +72,26 @@ func TestPacked(t *testing.T) {
 		}
 		texts[sample] = string(b)
 	}
+	others, err := filepath.Glob("../*/testdata/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range others {
+		if fi, err := os.Stat(path); err != nil || fi.IsDir() || fi.Size() > 64<<10 ||
+			strings.HasSuffix(path, ".golden") || strings.HasSuffix(path, ".ds") {
+			continue
+		}
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := readBytes(t, filepath.Base(path), b); err == nil { // it is of a format that is read
+			texts[filepath.Base(path)] = string(b)
+		}
+	}
+	if len(texts) < 20 {
+		t.Fatalf("%d texts, want those of all formats", len(texts))
+	}
 	for name, text := range texts {
 		want, err := readBytes(t, "plain", []byte(text))
 		if err != nil {

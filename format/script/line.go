@@ -249,9 +249,11 @@ func (w *writer) appendMark(dst []byte, ev *event.Event) []byte {
 		}
 	case event.Started:
 		dst = append(dst, "start "...)
+		dir := "" // not known
 		if len(ev.Paths) > 0 {
-			dst = stracetext.AppendQuoted(dst, []byte(ev.Paths[0].Abs))
+			dir = ev.Paths[0].Abs
 		}
+		dst = stracetext.AppendQuoted(dst, []byte(dir))
 		dst = strconv.AppendUint(append(dst, " umask 0"...), ev.Args[0], 8)
 	case event.Inherited:
 		dst = w.appendInherited(dst, ev)

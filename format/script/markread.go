@@ -232,8 +232,11 @@ func (c *compiler) start(p *scanner, t *times) error {
 			return err
 		}
 	}
-	return c.w.Record(&trace.Record{Type: trace.RecStart, PID: t.pid, TID: t.tid, Umask: uint32(umask), Exit: t.exit,
-		Pieces: []trace.Piece{{Len: uint32(len(dir)), Data: []byte(dir)}}})
+	r := &trace.Record{Type: trace.RecStart, PID: t.pid, TID: t.tid, Umask: uint32(umask), Exit: t.exit}
+	if dir != "" { // else it is not known
+		r.Pieces = []trace.Piece{{Len: uint32(len(dir)), Data: []byte(dir)}}
+	}
+	return c.w.Record(r)
 }
 
 // inherit says that a descriptor was open at the start.
