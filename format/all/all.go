@@ -22,6 +22,7 @@ import (
 	"github.com/iotape/iotape/format/dxt"
 	"github.com/iotape/iotape/format/fiolog"
 	"github.com/iotape/iotape/format/folded"
+	"github.com/iotape/iotape/format/fsusage"
 	"github.com/iotape/iotape/format/otlp"
 	"github.com/iotape/iotape/format/perfetto"
 	"github.com/iotape/iotape/format/perfscript"
@@ -57,6 +58,7 @@ var formats = []*format.Format{
 	&perfscript.Format,
 	&sysdig.Format,
 	&snoop.Format,
+	&fsusage.Format,
 	&perftrace.Format,
 	&scap.Format,
 	&babeltrace.Format,
