@@ -27,6 +27,7 @@ const (
 	tooMany       = "calls under way, of which there are too many"
 	guessed       = "threads whose process is a guess"
 	stacks        = "stack traces"
+	setBack       = "calls with an earlier time than the one before (the clock was set back): they are placed behind it"
 )
 
 // Limits of what a hostile file can make the importer hold.
@@ -183,6 +184,10 @@ func (x *importer) begun(p *prefix, at uint64) error {
 	t, err := x.thread(p)
 	if err != nil {
 		return err
+	}
+	if t.exit > at && t.exit-at > backwards {
+		x.done.LeftOut(setBack, 1)
+		at = x.clock.setBack(t.exit - at)
 	}
 	if head, ok := strings.CutSuffix(p.body, "<unfinished ...>"); ok {
 		return x.unfinished(t, name, head, at)
@@ -489,7 +494,8 @@ type clock struct {
 	last  int64 // ofDay: of the line before
 	days  int64 // ofDay: since the first line
 	began bool
-	rough bool // what the last line said does not order it
+	rough bool  // what the last line said does not order it
+	back  int64 // by how much the machine's clock was set back
 }
 
 func (c *clock) at(p *prefix) uint64 {
@@ -510,12 +516,22 @@ func (c *clock) at(p *prefix) uint64 {
 		c.last, c.began = stamp, true
 		stamp += c.days * day
 	}
-	now := uint64(max(stamp, step))
+	now := uint64(max(stamp+c.back, step))
 	if p.whole {
 		now = max(now, c.now+step)
 	}
 	c.now = now
 	return now
+}
+
+// backwards is how far a thread's time must go back to be a clock that was set back, ns.
+const backwards = 1e9
+
+// setBack says that the machine's clock was set back: from the line at hand on, times are later by as much.
+func (c *clock) setBack(by uint64) uint64 {
+	c.back += int64(min(by, 1<<62))
+	c.now += by
+	return c.now
 }
 
 // passed moves a clock that is too coarse to the end of a call: what stands behind a

@@ -41,3 +41,35 @@ func TestMakerBehindChild(t *testing.T) {
 		})
 	}
 }
+
+// TestClockSetBack reads a trace of a machine whose clock was set back: that is said, and later times keep their
+// distances.
+func TestClockSetBack(t *testing.T) {
+	const text = "1 1700000100.000000 getpid() = 1 <0.000001>\n" +
+		"1 1700000050.000000 getpid() = 1 <0.000001>\n" +
+		"1 1700000050.500000 getpid() = 1 <0.000001>\n"
+	tape, done := formattest.Tape(t, func(im *format.Import) error {
+		w, err := im.Host("")
+		if err != nil {
+			return err
+		}
+		return Import(strings.NewReader(text), 0, w, &im.Done)
+	})
+	if done.Left[setBack] != 1 {
+		t.Errorf("left out %v, want one clock that was set back", done.Left)
+	}
+	var first int64
+	var got []int64
+	for ev, err := range tape.Events() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first == 0 {
+			first = ev.Enter
+		}
+		got = append(got, ev.Enter-first)
+	}
+	if want := []int64{0, 1000, 500_001_000}; !slices.Equal(got, want) {
+		t.Errorf("the calls began after %v ns, want %v", got, want)
+	}
+}
