@@ -77,13 +77,13 @@ func (f *files) see(i int, line uint32, ev *event.Event) {
 	m := mark{line, uint32(i)}
 	spec := ev.Spec()
 	for k := range ev.Paths {
-		if abs := ev.Paths[k].Abs; abs != "" && !virtual(abs) {
+		if abs := ev.Paths[k].Reached(); abs != "" && !virtual(abs) {
 			f.path(m, ev, spec, k, abs)
 		}
 	}
 	if ev.Op == event.OpGetdents64 || ev.Op == event.OpGetdents {
-		if d := ev.FileArg(0); d != nil && d.Path != "" {
-			f.touch(name{ev.Host, true, d.Path}, m, false)
+		if d := ev.FileArg(0); d != nil && d.Reached() != "" {
+			f.touch(name{ev.Host, true, d.Reached()}, m, false)
 		}
 	}
 	f.content(m, ev)
@@ -109,15 +109,11 @@ func (f *files) path(m mark, ev *event.Event, spec *event.Spec, k int, abs strin
 	}
 	change := false
 	if ev.OK() {
-		switch ev.Op {
-		case event.OpMkdir, event.OpMkdirat, event.OpRmdir, event.OpUnlink, event.OpUnlinkat, event.OpRename,
-			event.OpRenameat,
-			event.OpRenameat2, event.OpSymlink, event.OpSymlinkat, event.OpMknod, event.OpMknodat:
+		switch mode, _ := ev.NameUse(k); mode {
+		case event.NameCreate, event.NameRemove, event.NameFrom, event.NameTo:
 			change = true
-		case event.OpLink, event.OpLinkat:
-			change = k == 1
-		default:
-			flags := openFlags(ev)
+		case event.NameOpen:
+			flags := ev.OpenFlags()
 			// Whether it made the file, a call does not say.
 			change = flags&oCreat != 0 && (flags&oExcl != 0 || f.names[n] == nil)
 		}
@@ -126,27 +122,10 @@ func (f *files) path(m mark, ev *event.Event, spec *event.Spec, k int, abs strin
 	f.touch(name{ev.Host, false, dir}, m, false)
 	if change {
 		f.touch(name{ev.Host, true, dir}, m, true)
-		if ev.Op == event.OpRmdir || ev.Op == event.OpUnlinkat {
+		if op := ev.Op.Like(); op == event.OpRmdir || op == event.OpUnlinkat {
 			f.touch(name{ev.Host, true, abs}, m, false)
 		}
 	}
-}
-
-// openFlags returns the flags that a call opened a file with.
-func openFlags(ev *event.Event) uint64 {
-	switch ev.Op {
-	case event.OpOpen:
-		return ev.Args[1]
-	case event.OpOpenat:
-		return ev.Args[2]
-	case event.OpCreat:
-		return oCreat | oTrunc
-	case event.OpOpenat2:
-		if how := ev.BufArg(2); how != nil && len(how.Inline) >= 2 {
-			return uint64(how.Inline[0]) | uint64(how.Inline[1])<<8
-		}
-	}
-	return 0
 }
 
 // touch notes a use or a change. Changes of a list of names do not concern each other.
@@ -222,11 +201,11 @@ func (f *files) content(m mark, ev *event.Event) {
 	if !ev.OK() {
 		return
 	}
-	if openFlags(ev)&oTrunc != 0 {
+	if ev.OpenFlags()&oTrunc != 0 {
 		f.extent(m, ev, ev.FileArg(event.ResultArg), 0, wholeFile, true)
 		return
 	}
-	switch ev.Op {
+	switch ev.Op.Like() {
 	case event.OpFtruncate, event.OpFallocate:
 		f.extent(m, ev, ev.FileArg(0), 0, wholeFile, true)
 		return

@@ -56,3 +56,30 @@ func TestBlocksOfOneFile(t *testing.T) {
 		})
 	}
 }
+
+// Who uses a name waits for who made, removed or renamed it, also where that was a request to io_uring, and where one of
+// the names leads through a symbolic link.
+func TestNames(t *testing.T) {
+	path := event.Path{Raw: "l/f", Abs: "/l/f", Real: "/d/f"}
+	for _, tt := range []struct {
+		name   string
+		change event.Event
+	}{
+		{"mkdir", event.Event{Op: event.OpMkdir, Paths: []event.Path{path}}},
+		{"a request of mkdirat", event.Event{Op: event.OpUringMkdirat, Paths: []event.Path{path}}},
+		{"a request of renameat", event.Event{Op: event.OpUringRenameat,
+			Paths: []event.Path{{Raw: "x", Abs: "/x"}, path}}},
+		{"a request of openat", event.Event{Op: event.OpUringOpenat, Args: [6]uint64{2: oCreat | oExcl},
+			Paths: []event.Path{path}}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var edges [][2]int
+			f := newFiles(func(to, from int, _ Reason) { edges = append(edges, [2]int{to, from}) })
+			f.see(0, 1, &tt.change)
+			f.see(1, 2, &event.Event{Op: event.OpStat, Paths: []event.Path{{Raw: "/d/f", Abs: "/d/f"}}})
+			if len(edges) == 0 || edges[0] != [2]int{1, 0} {
+				t.Errorf("want the stat to wait for the change, got %v", edges)
+			}
+		})
+	}
+}
