@@ -96,6 +96,21 @@ func (m *Model) rename(now func(n Name, gone bool) (Name, bool)) {
 	}
 }
 
+// created notes that a name is not that of a symbolic link, whatever it is when the file system is asked: it was made
+// as something else. Whether an open without O_EXCL made it, not every back end says.
+func (m *Model) created(_ *Thread, ev *event.Event) {
+	const exclusive = oCreat | oExcl
+	if !ev.OK() || len(ev.Paths) == 0 {
+		return
+	}
+	if mode, _ := ev.NameUse(0); mode == event.NameOpen && ev.OpenFlags()&exclusive != exclusive {
+		return
+	}
+	if name := ev.Paths[0].Reached(); strings.HasPrefix(name, "/") {
+		m.links.tell(name, "")
+	}
+}
+
 // removed notes that a name is nobody's any more.
 func (m *Model) removed(_ *Thread, ev *event.Event) {
 	if ev.OK() && len(ev.Paths) == 1 {

@@ -13,6 +13,7 @@ import (
 // Open flags that the model needs (fcntl.h; the same on x86-64 and arm64).
 const (
 	oCreat   = 0o100
+	oExcl    = 0o200
 	oAppend  = 0o2000
 	oCloexec = 0o2000000
 )
@@ -241,6 +242,13 @@ var nameEffects = map[event.Op]func(*Model, *Thread, *event.Event){
 	event.OpRmdir:      (*Model).removed,
 	event.OpLink:       (*Model).named,
 	event.OpLinkat:     (*Model).named,
+	event.OpMkdir:      (*Model).created,
+	event.OpMkdirat:    (*Model).created,
+	event.OpMknod:      (*Model).created,
+	event.OpMknodat:    (*Model).created,
+	event.OpOpen:       (*Model).created,
+	event.OpOpenat:     (*Model).created,
+	event.OpOpenat2:    (*Model).created,
 	event.OpSymlink:    (*Model).linked,
 	event.OpSymlinkat:  (*Model).linked,
 	event.OpReadlink:   (*Model).readLink,

@@ -3,6 +3,7 @@
 package posix_test
 
 import (
+	"strings"
 	"syscall"
 	"testing"
 
@@ -154,5 +155,40 @@ func TestRenameLeavesRemovedFilesAlone(t *testing.T) {
 	s.apply(ev)
 	if f := ev.Files[0]; f.Path != "/home/f" || f.Real != "/home/g" {
 		t.Errorf("a write to it is to %q, really %q; want /home/f, really /home/g", f.Path, f.Real)
+	}
+}
+
+// laterLinks is a file system in which every name below /home is a link when it is asked.
+type laterLinks struct{}
+
+func (laterLinks) Readlink(name string) string {
+	if strings.HasPrefix(name, "/home/") {
+		return "/elsewhere"
+	}
+	return ""
+}
+func (laterLinks) Inode(string) (dev, ino uint64) { return 0, 0 }
+func (laterLinks) Loaders(string) []string        { return nil }
+
+// What a call made as something else is no link, although it is one by the time that the file system is asked.
+func TestMadeNamesAreNoLinks(t *testing.T) {
+	cwd := ^uint64(99) // AT_FDCWD
+	for name, c := range map[string]struct {
+		made *event.Event
+		want string
+	}{
+		"mkdir":          {named(event.OpMkdir, -1, nil, "d"), "/home/d/f"},
+		"mkdirat":        {named(event.OpMkdirat, -1, []uint64{cwd}, "d"), "/home/d/f"},
+		"exclusive open": {named(event.OpOpen, 7, []uint64{0, 0o300}, "d"), "/home/d/f"},
+		"nothing":        {named(event.OpLstat, -1, nil, "d"), "/elsewhere/f"},
+	} {
+		s := start(t)
+		s.m.Ask(laterLinks{})
+		s.apply(c.made)
+		ev := named(event.OpLstat, -1, nil, "d/f")
+		s.apply(ev)
+		if got := ev.Paths[0].Reached(); got != c.want {
+			t.Errorf("%s: want %s, got %s", name, c.want, got)
+		}
 	}
 }
