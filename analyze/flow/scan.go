@@ -270,22 +270,17 @@ func (s *scanner) forget(ev *event.Event) {
 	gone := func(id uint32, from int64) {
 		f.moves = append(f.moves, move{at: reset, event: s.event, object: id, n: uint32(min(from, writes-1)) | writes})
 	}
-	switch ev.Op {
+	switch ev.Op.Like() { // requests do what their calls do
 	case event.OpFtruncate, event.OpTruncate:
 		if file := ev.FileArg(0); file != nil && isFile(file) {
 			gone(s.object(ev, file, true), int64(ev.Args[1]))
 		}
 	case event.OpOpen, event.OpOpenat, event.OpCreat, event.OpOpenat2:
-		flags := ev.Args[1]
-		if ev.Op == event.OpOpenat {
-			flags = ev.Args[2]
-		} else if ev.Op == event.OpCreat {
-			flags = oTrunc
-		}
+		flags := ev.OpenFlags()
 		file := ev.FileArg(event.ResultArg)
 		switch {
 		case file == nil || !isFile(file):
-		case ev.Op == event.OpOpenat2: // its flags are in memory
+		case ev.Op.Like() == event.OpOpenat2 && ev.BufArg(2) == nil: // its flags are not known
 			f.objects[s.object(ev, file, true)].vague = true
 		case flags&oTrunc != 0 || flags&oNew == oNew:
 			gone(s.object(ev, file, true), 0)
