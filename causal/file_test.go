@@ -57,8 +57,8 @@ func TestBlocksOfOneFile(t *testing.T) {
 	}
 }
 
-// Who uses a name waits for who made, removed or renamed it, also where that was a request to io_uring, and where one of
-// the names leads through a symbolic link.
+// Who uses a name waits for who made, removed or renamed it, also where that was a request to io_uring, and where one
+// of the names leads through a symbolic link.
 func TestNames(t *testing.T) {
 	path := event.Path{Raw: "l/f", Abs: "/l/f", Real: "/d/f"}
 	for _, tt := range []struct {
