@@ -90,7 +90,7 @@ type Output struct {
 	Pipe       *chain.Spec // nil: no layers
 	Index      bool        // of the tape
 	KeepStream bool        // beside the tape
-	Redact     any         // what Options.Redact made of the patterns; nil: nothing is masked
+	Redact     any         `json:",omitempty"` // what Options.Redact made of the patterns; nil: nothing is masked
 }
 
 // Options say what a configuration cannot. Nil and zero values are the defaults.
