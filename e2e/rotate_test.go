@@ -160,7 +160,7 @@ func TestRotateFilter(t *testing.T) {
 	t.Parallel()
 	e := runEnv(t)
 	e.write(t, "script", longScript)
-	const rounds, filter = 30, "op = write and path glob */log"
+	const rounds, filter = 30, "op = write and name = log"
 	_, said := e.run(t, e.iotape, "record", "--backend", "ptrace", "-o", "x.tape", "--rotate", "100K", "--filter",
 		filter, "--", "sh", "script", strconv.Itoa(rounds))
 	parts, lines := e.parts(t, "x"), 0
