@@ -66,8 +66,8 @@ func TestUnusedPrograms(t *testing.T) {
 	if err := bpf.CheckRecording(); err != nil {
 		testenv.Lacks(t, err.Error())
 	}
-	always := []string{"follow_listed", "on_contention_end", "on_exec", "on_exit", "on_fork", "on_signal_deliver",
-		"on_signal_generate", "on_sys_enter", "on_sys_exit"}
+	always := []string{"follow_listed", "on_cgroup_moved", "on_contention_end", "on_exec", "on_exit", "on_fork",
+		"on_signal_deliver", "on_signal_generate", "on_sys_enter", "on_sys_exit"}
 	for _, tt := range []struct {
 		name    string
 		options capture.Options
