@@ -473,7 +473,9 @@ func sameStatistics(t *testing.T, a, b *trace.Tape, content trace.AnonymisedCont
 		var lines []string
 		for i := range s.Files {
 			f := &s.Files[i]
-			f.Path, f.Ino = "", 0
+			if f.Path, f.Ino = "", 0; f.Given != "" {
+				f.Given = "another name"
+			}
 			lines = append(lines, fmt.Sprint(*f))
 		}
 		for i := range s.Processes {
