@@ -318,7 +318,7 @@ func TestFio(t *testing.T) {
 	for name, run := range map[string]struct{ record, fio []string }{
 		"libaio":      {nil, []string{"--ioengine=libaio", "--direct=1", "--bs=16k", "--iodepth=64"}},
 		"small rings": {[]string{"--ring", "1M"}, []string{"--ioengine=io_uring", "--direct=0", "--bs=64k", "--iodepth=64"}},
-		"sqpoll":      {nil, []string{"--ioengine=io_uring", "--direct=1", "--bs=64k", "--iodepth=32", "--sqthread_poll=1", "--fixedbufs=1", "--registerfiles=1"}},
+		"sqpoll":      {[]string{"--ring", "128M"}, []string{"--ioengine=io_uring", "--direct=1", "--bs=64k", "--iodepth=32", "--sqthread_poll=1", "--fixedbufs=1", "--registerfiles=1"}},
 		"two jobs":    {nil, []string{"--ioengine=io_uring", "--direct=0", "--bs=4k", "--iodepth=16", "--numjobs=2", "--hipri=0", "--nonvectored=0"}},
 	} {
 		t.Run(name, func(t *testing.T) {
