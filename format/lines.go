@@ -89,3 +89,41 @@ const (
 	LongLines = "lines that are too long"
 	BadLines  = "lines that are not understood"
 )
+
+// EachLine calls line for each line that is not blank, with its text as Lines has it. What line does not know,
+// and lines of more than limit bytes, are left out of the import.
+func EachLine(ctx context.Context, in io.Reader, limit int, im *Import, line func(text []byte) (known bool,
+	err error)) error {
+	lines := NewLines(ctx, in, limit)
+	for lines.Next() {
+		text := lines.Text()
+		switch {
+		case lines.Long():
+			im.LeftOut(LongLines, 1)
+			continue
+		case len(bytes.TrimSpace(text)) == 0:
+			continue
+		}
+		known, err := line(text)
+		if err != nil {
+			return err
+		}
+		if !known {
+			im.LeftOut(BadLines, 1)
+		}
+	}
+	return lines.Err()
+}
+
+// FirstLines returns how many of the first look lines of a file's beginning there are, and how many of them fit.
+func FirstLines(head []byte, look int, fits func(text []byte) bool) (fit, all int) {
+	for text := range bytes.Lines(head) {
+		if all++; all > look {
+			return fit, look
+		}
+		if fits(bytes.TrimRight(text, "\r\n")) {
+			fit++
+		}
+	}
+	return fit, all
+}

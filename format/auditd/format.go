@@ -22,17 +22,11 @@ var Format = format.Format{
 
 // match looks for a record among the first lines: ausearch writes others before it.
 func match(head []byte) bool {
-	const look = 5
-	n := 0
-	for line := range bytes.Lines(head) {
-		if n++; n > look {
-			break
-		}
-		if _, ok := parseLine(string(bytes.TrimRight(line, "\r\n"))); ok {
-			return true
-		}
-	}
-	return false
+	records, _ := format.FirstLines(head, 5, func(text []byte) bool {
+		_, ok := parseLine(string(text))
+		return ok
+	})
+	return records > 0
 }
 
 // maxLine is the longest line that is read; the kernel writes less than 9 KiB.
@@ -40,26 +34,17 @@ const maxLine = 16 << 10
 
 func read(ctx context.Context, in *os.File, im *format.Import) error {
 	x := &importer{im: im, hosts: map[string]*host{}}
-	lines := format.NewLines(ctx, in, maxLine)
-	for lines.Next() {
-		text := lines.Text()
-		switch {
-		case lines.Long():
-			im.LeftOut(format.LongLines, 1)
-			continue
-		case len(text) == 0 || bytes.HasPrefix(text, []byte("----")) || bytes.HasPrefix(text, []byte("time->")):
-			continue // of ausearch
+	err := format.EachLine(ctx, in, maxLine, im, func(text []byte) (bool, error) {
+		if bytes.HasPrefix(text, []byte("----")) || bytes.HasPrefix(text, []byte("time->")) {
+			return true, nil // of ausearch
 		}
 		r, ok := parseLine(string(text))
 		if !ok {
-			im.LeftOut(format.BadLines, 1)
-			continue
+			return false, nil
 		}
-		if err := x.record(&r); err != nil {
-			return err
-		}
-	}
-	if err := lines.Err(); err != nil {
+		return true, x.record(&r)
+	})
+	if err != nil {
 		return err
 	}
 	for _, h := range x.order {

@@ -22,17 +22,11 @@ var Format = format.Format{
 
 // match looks for an event of a system call among the first lines.
 func match(head []byte) bool {
-	const look = 200
-	n := 0
-	for text := range bytes.Lines(head) {
-		if n++; n > look {
-			break
-		}
-		if _, ok := parse(string(bytes.TrimRight(text, "\r\n"))); ok {
-			return true
-		}
-	}
-	return false
+	events, _ := format.FirstLines(head, 200, func(text []byte) bool {
+		_, ok := parse(string(text))
+		return ok
+	})
+	return events > 0
 }
 
 const maxLine = 64 << 10
@@ -44,25 +38,19 @@ func read(ctx context.Context, in *os.File, im *format.Import) error {
 	}
 	w.Head.Backend, w.Head.Content, w.Unsorted = "perf script", "none", true
 	x := &importer{w: w, im: im, threads: map[uint32]*thread{}}
-	lines := format.NewLines(ctx, in, maxLine)
-	for lines.Next() {
-		text := bytes.TrimSpace(lines.Text())
-		switch {
-		case lines.Long():
-			im.LeftOut(format.LongLines, 1)
-		case len(text) == 0 || text[0] == '#': // the head that perf script --header prints
-		default:
-			l, ok := parse(string(lines.Text()))
-			if !ok {
-				x.other(string(text))
-				continue
-			}
-			if err := x.line(&l); err != nil {
-				return err
-			}
+	err = format.EachLine(ctx, in, maxLine, im, func(text []byte) (bool, error) {
+		trimmed := bytes.TrimSpace(text)
+		if trimmed[0] == '#' { // the head that perf script --header prints
+			return true, nil
 		}
-	}
-	if err := lines.Err(); err != nil {
+		l, ok := parse(string(text))
+		if !ok {
+			x.other(string(trimmed))
+			return true, nil
+		}
+		return true, x.line(&l)
+	})
+	if err != nil {
 		return err
 	}
 	if err := x.finish(); err != nil {

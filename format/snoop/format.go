@@ -3,7 +3,6 @@
 package snoop
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"os"
@@ -22,17 +21,11 @@ var Format = format.Format{
 
 // match looks for the head of a table among the first lines, which say what is traced.
 func match(b []byte) bool {
-	const look = 10
-	n := 0
-	for text := range bytes.Lines(b) {
-		if n++; n > look || len(text) > maxLine {
-			break
-		}
-		if t, _ := head(string(bytes.TrimRight(text, "\r\n"))); t != nil {
-			return true
-		}
-	}
-	return false
+	heads, _ := format.FirstLines(b, 10, func(text []byte) bool {
+		t, _ := head(string(text[:min(len(text), maxLine)]))
+		return t != nil
+	})
+	return heads > 0
 }
 
 const maxLine = 16 << 10
@@ -44,31 +37,23 @@ func read(ctx context.Context, in *os.File, im *format.Import) error {
 	}
 	w.Head.Content, w.Unsorted = "none", true
 	x := &importer{w: w, im: im, comms: map[uint32]string{}, files: map[key]int32{}, next: map[uint32]int32{}}
-	lines := format.NewLines(ctx, in, maxLine)
-	for lines.Next() {
-		if lines.Long() {
-			im.LeftOut(format.LongLines, 1)
-			continue
-		}
-		text := string(lines.Text())
+	err = format.EachLine(ctx, in, maxLine, im, func(line []byte) (bool, error) {
+		text := string(line)
 		if t, columns := head(text); t != nil {
 			x.tool, x.columns = t, columns
 			w.Head.Backend = t.name
-			continue
+			return true, nil
 		}
-		if x.tool == nil || len(bytes.TrimSpace(lines.Text())) == 0 { // what the tool says before the table
-			continue
+		if x.tool == nil { // what the tool says before the table
+			return true, nil
 		}
 		r, ok := cells(x.columns, text)
 		if !ok {
-			im.LeftOut(format.BadLines, 1)
-			continue
+			return false, nil
 		}
-		if err := x.tool.row(x, r); err != nil {
-			return err
-		}
-	}
-	if err := lines.Err(); err != nil {
+		return true, x.tool.row(x, r)
+	})
+	if err != nil {
 		return err
 	}
 	if im.Records == 0 {

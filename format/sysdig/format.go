@@ -3,7 +3,6 @@
 package sysdig
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"os"
@@ -22,17 +21,11 @@ var Format = format.Format{
 
 // match looks for calls among the first lines.
 func match(head []byte) bool {
-	const look = 20
-	n, calls := 0, 0
-	for text := range bytes.Lines(head) {
-		if n++; n > look {
-			break
-		}
-		if _, ok := parse(string(bytes.TrimRight(text, "\r\n"))); ok {
-			calls++
-		}
-	}
-	return calls > 0 && calls*2 >= min(n, look)-1
+	calls, n := format.FirstLines(head, 20, func(text []byte) bool {
+		_, ok := parse(string(text))
+		return ok
+	})
+	return calls > 0 && calls*2 >= n-1
 }
 
 const maxLine = 1 << 20
@@ -44,23 +37,14 @@ func read(ctx context.Context, in *os.File, im *format.Import) error {
 	}
 	w.Head.Backend, w.Head.Content, w.Unsorted = "sysdig", "none", true
 	x := &importer{w: w, im: im, threads: map[uint32]*thread{}, processes: map[uint32]*process{}}
-	lines := format.NewLines(ctx, in, maxLine)
-	for lines.Next() {
-		switch text := lines.Text(); {
-		case lines.Long():
-			im.LeftOut(format.LongLines, 1)
-		case len(bytes.TrimSpace(text)) > 0:
-			l, ok := parse(string(text))
-			if !ok {
-				im.LeftOut(format.BadLines, 1)
-				continue
-			}
-			if err := x.line(&l); err != nil {
-				return err
-			}
+	err = format.EachLine(ctx, in, maxLine, im, func(text []byte) (bool, error) {
+		l, ok := parse(string(text))
+		if !ok {
+			return false, nil
 		}
-	}
-	if err := lines.Err(); err != nil {
+		return true, x.line(&l)
+	})
+	if err != nil {
 		return err
 	}
 	if err := x.finish(); err != nil {
