@@ -29,13 +29,15 @@ struct {
 	__type(value, struct held);
 } holding SEC(".maps");
 
-/* blocking says whether the thread may be held: only its tracer sees that it stopped,
- * and that is the recorder unless it could not or may no longer trace it. */
-static __always_inline bool blocking(void)
+/* blocks says whether a thread may be held: only its tracer sees that it stopped, and
+ * that is the recorder unless it could not or may no longer trace it. */
+static __always_inline bool blocks(struct task_struct *t)
 {
-	struct task_struct *t = self();
 	return block && !released() && t->ptrace && t->parent->tgid == recorder;
 }
+
+/* blocking says so of the calling thread. */
+static __always_inline bool blocking(void) { return blocks(self()); }
 
 /* is_idle says whether a signal would reach the thread and then do nothing, or, with
  * handled, only run a handler that restarts calls. */

@@ -417,14 +417,14 @@ static __noinline u64 slot_file(u64 ring, u32 slot)
  * SIGSTOP is left alone: it might not be seen to be listed. */
 static __noinline int press(struct work *w, u32 tid)
 {
-	if (!signals_tasks || !blocking() || w->avail <= ring_bytes / 2)
+	if (!signals_tasks || w->avail <= ring_bytes / 2)
 		return 0;
 	struct task_struct *t = bpf_task_from_pid(tid);
 	if (!t)
 		return 0;
 	struct held h = { .pid = t->tgid, .sig = hold_signal(t) };
 	struct task *st = bpf_task_storage_get(&tasks, t, 0, 0);
-	if (st && !(st->flags & TASK_IN_CALL) && h.sig != SIGSTOP && !bpf_map_update_elem(&holding, &tid, &h, BPF_NOEXIST) &&
+	if (st && blocks(t) && !(st->flags & TASK_IN_CALL) && h.sig != SIGSTOP && !bpf_map_update_elem(&holding, &tid, &h, BPF_NOEXIST) &&
 	    bpf_send_signal_task(t, h.sig, PIDTYPE_PID, 0) == 0)
 		__sync_fetch_and_add(&shared.stops, 1);
 	bpf_task_release(t);
