@@ -8,6 +8,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/iotape/iotape/internal/hint"
 )
 
 // start makes the stub, seizes it and sets it going towards its execve.
@@ -44,7 +46,8 @@ func (tr *Engine) seize(s *stub) error {
 			return fmt.Errorf("trace %s: process %d (%s) traces it already, and there can be only one",
 				s.path, other, nameOf(other))
 		}
-		return &SetupError{Feature: "permission to trace its own child", Err: err}
+		return &SetupError{Feature: "permission to trace its own child", Err: hint.With(err,
+			"allow ptrace(2) where this runs: docker run --cap-add SYS_PTRACE, or a seccomp profile with it (docs/privileges.md)")}
 	}
 	if err := ptrace(unix.PTRACE_INTERRUPT, s.pid, 0, 0); err != nil {
 		return fmt.Errorf("stop process %d: %w", s.pid, err)

@@ -4,6 +4,7 @@ package count
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -153,7 +154,11 @@ func (c *counter) load() error {
 		return err
 	}
 	defer bpf.ForgetTypes()
-	if err := bpf.SetFeatures(spec, bpf.ProbeFeatures(kernel)); err != nil {
+	own, err := bpf.OwnNamespace()
+	if err != nil {
+		return err
+	}
+	if err := cmp.Or(bpf.SetFeatures(spec, bpf.ProbeFeatures(kernel)), bpf.SetNamespace(spec, own)); err != nil {
 		return err
 	}
 	suffixes, n := bpf.Suffixes(c.o.Prefilter)

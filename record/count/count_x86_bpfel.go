@@ -63,6 +63,8 @@ const (
 	countVarIterates        = "iterates"
 	countVarIteratesTasks   = "iterates_tasks"
 	countVarNothing         = "nothing"
+	countVarPidLevel        = "pid_level"
+	countVarPidNs           = "pid_ns"
 	countVarRecorder        = "recorder"
 	countVarShardMask       = "shard_mask"
 	countVarShared          = "shared"
@@ -148,6 +150,8 @@ type countVariableSpecs struct {
 	Iterates      *ebpf.VariableSpec `ebpf:"iterates"`
 	IteratesTasks *ebpf.VariableSpec `ebpf:"iterates_tasks"`
 	Nothing       *ebpf.VariableSpec `ebpf:"nothing"`
+	PidLevel      *ebpf.VariableSpec `ebpf:"pid_level"`
+	PidNs         *ebpf.VariableSpec `ebpf:"pid_ns"`
 	Recorder      *ebpf.VariableSpec `ebpf:"recorder"`
 	ShardMask     *ebpf.VariableSpec `ebpf:"shard_mask"`
 	Shared        *ebpf.VariableSpec `ebpf:"shared"`
@@ -210,6 +214,8 @@ type countVariables struct {
 	Iterates      *ebpf.Variable `ebpf:"iterates"`
 	IteratesTasks *ebpf.Variable `ebpf:"iterates_tasks"`
 	Nothing       *ebpf.Variable `ebpf:"nothing"`
+	PidLevel      *ebpf.Variable `ebpf:"pid_level"`
+	PidNs         *ebpf.Variable `ebpf:"pid_ns"`
 	Recorder      *ebpf.Variable `ebpf:"recorder"`
 	ShardMask     *ebpf.Variable `ebpf:"shard_mask"`
 	Shared        *ebpf.Variable `ebpf:"shared"`

@@ -3,6 +3,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 	"github.com/iotape/iotape/pipe/chain"
 	"github.com/iotape/iotape/predicate"
 	"github.com/iotape/iotape/record/capture"
+	"github.com/iotape/iotape/record/capture/running"
 	"github.com/iotape/iotape/record/redact"
 	"github.com/iotape/iotape/record/sealing"
 	"github.com/iotape/iotape/trace"
@@ -195,7 +197,7 @@ func (p *Plan) Check() error {
 	if err := p.Resolve(); err != nil {
 		return err
 	}
-	if err := p.checkRedact(); err != nil {
+	if err := cmp.Or(running.CheckProc(), p.checkRedact()); err != nil {
 		return err
 	}
 	if len(p.Capture.Command) > 0 {

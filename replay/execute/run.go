@@ -42,6 +42,11 @@ var errAborted = errors.New("a result differs")
 
 // run does all events of a tape in the present root directory.
 func run(ctx context.Context, t *trace.Tape, c *Config, in *inside, progress func(Progress)) (Answer, error) {
+	if c.Part == nil && sharesDirectories() {
+		c.Order = order.Recorded
+		in.confinement.Missing = append(in.confinement.Missing,
+			"working directories of threads (unshare is refused): calls are made one after the other, as with --order recorded")
+	}
 	planned := &plan.Config{
 		Layout: c.Layout, Tainted: c.Tainted, Generated: c.Data.Made, Elsewhere: c.Elsewhere, Order: c.Order,
 		Native: c.Native, Annotations: in.annotations,
@@ -98,6 +103,10 @@ func run(ctx context.Context, t *trace.Tape, c *Config, in *inside, progress fun
 	}
 	return Answer{Report: report, Tainted: planner.Tainted(), BeganNS: d.Timebase().Began(&x.total)}, err
 }
+
+// sharesDirectories reports whether the threads of this process cannot have working directories of their own:
+// containers refuse unshare by default.
+func sharesDirectories() bool { return errors.Is(unix.Unshare(0), unix.EPERM) }
 
 // executor does the tasks of a replay.
 type executor struct {
@@ -168,7 +177,7 @@ func (x *executor) Remote(t *plan.Task) {
 func (x *executor) Work(c *schedule.Consumer) {
 	// Not unlocked: the thread's file-system state is its own and ends with it.
 	runtime.LockOSThread()
-	if err := unix.Unshare(unix.CLONE_FS); err != nil {
+	if err := unix.Unshare(unix.CLONE_FS); err != nil && !x.env.single {
 		x.env.stop(fmt.Errorf("separate a thread's working directory: %w", err))
 	}
 	if err := dropCapabilities(x.env.root, x.env.native.Requests); err != nil {

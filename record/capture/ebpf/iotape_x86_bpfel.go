@@ -210,6 +210,8 @@ const (
 	iotapeVarIteratesTasks       = "iterates_tasks"
 	iotapeVarMmapMode            = "mmap_mode"
 	iotapeVarPageShift           = "page_shift"
+	iotapeVarPidLevel            = "pid_level"
+	iotapeVarPidNs               = "pid_ns"
 	iotapeVarReadKeep            = "read_keep"
 	iotapeVarRecorder            = "recorder"
 	iotapeVarRingBytes           = "ring_bytes"
@@ -355,6 +357,8 @@ type iotapeVariableSpecs struct {
 	IteratesTasks *ebpf.VariableSpec `ebpf:"iterates_tasks"`
 	MmapMode      *ebpf.VariableSpec `ebpf:"mmap_mode"`
 	PageShift     *ebpf.VariableSpec `ebpf:"page_shift"`
+	PidLevel      *ebpf.VariableSpec `ebpf:"pid_level"`
+	PidNs         *ebpf.VariableSpec `ebpf:"pid_ns"`
 	ReadKeep      *ebpf.VariableSpec `ebpf:"read_keep"`
 	Recorder      *ebpf.VariableSpec `ebpf:"recorder"`
 	RingBytes     *ebpf.VariableSpec `ebpf:"ring_bytes"`
@@ -463,6 +467,8 @@ type iotapeVariables struct {
 	IteratesTasks *ebpf.Variable `ebpf:"iterates_tasks"`
 	MmapMode      *ebpf.Variable `ebpf:"mmap_mode"`
 	PageShift     *ebpf.Variable `ebpf:"page_shift"`
+	PidLevel      *ebpf.Variable `ebpf:"pid_level"`
+	PidNs         *ebpf.Variable `ebpf:"pid_ns"`
 	ReadKeep      *ebpf.Variable `ebpf:"read_keep"`
 	Recorder      *ebpf.Variable `ebpf:"recorder"`
 	RingBytes     *ebpf.Variable `ebpf:"ring_bytes"`

@@ -49,6 +49,7 @@ type programs struct {
 	mmap     capture.Mmap
 	unseen   []string // lines about what is not recorded on this kernel
 	bss      []byte
+	own      bpf.Namespace // whose numbers of processes records have
 }
 
 type objects struct {
@@ -184,8 +185,12 @@ func (p *programs) specification(c *config) (*ebpf.CollectionSpec, error) {
 	if err != nil {
 		return nil, err
 	}
+	if p.own, err = bpf.OwnNamespace(); err != nil {
+		return nil, err
+	}
 	has := bpf.ProbeFeatures(kernel)
-	if err := bpf.SetFeatures(spec, has); err != nil {
+	has.SignalsTasks = has.SignalsTasks && p.own.Level == 0 // bpf_task_from_pid takes the machine's numbers
+	if err := cmp.Or(bpf.SetFeatures(spec, has), bpf.SetNamespace(spec, p.own)); err != nil {
 		return nil, err
 	}
 	suffixes, n := bpf.Suffixes(c.options.Prefilter)

@@ -34,6 +34,8 @@ const (
 	stackVarCasts            = "casts"
 	stackVarIterates         = "iterates"
 	stackVarIteratesTasks    = "iterates_tasks"
+	stackVarPidLevel         = "pid_level"
+	stackVarPidNs            = "pid_ns"
 	stackVarRecorder         = "recorder"
 	stackVarShardMask        = "shard_mask"
 	stackVarShared           = "shared"
@@ -108,6 +110,8 @@ type stackVariableSpecs struct {
 	Casts         *ebpf.VariableSpec `ebpf:"casts"`
 	Iterates      *ebpf.VariableSpec `ebpf:"iterates"`
 	IteratesTasks *ebpf.VariableSpec `ebpf:"iterates_tasks"`
+	PidLevel      *ebpf.VariableSpec `ebpf:"pid_level"`
+	PidNs         *ebpf.VariableSpec `ebpf:"pid_ns"`
 	Recorder      *ebpf.VariableSpec `ebpf:"recorder"`
 	ShardMask     *ebpf.VariableSpec `ebpf:"shard_mask"`
 	Shared        *ebpf.VariableSpec `ebpf:"shared"`
@@ -163,6 +167,8 @@ type stackVariables struct {
 	Casts         *ebpf.Variable `ebpf:"casts"`
 	Iterates      *ebpf.Variable `ebpf:"iterates"`
 	IteratesTasks *ebpf.Variable `ebpf:"iterates_tasks"`
+	PidLevel      *ebpf.Variable `ebpf:"pid_level"`
+	PidNs         *ebpf.Variable `ebpf:"pid_ns"`
 	Recorder      *ebpf.Variable `ebpf:"recorder"`
 	ShardMask     *ebpf.Variable `ebpf:"shard_mask"`
 	Shared        *ebpf.Variable `ebpf:"shared"`

@@ -70,6 +70,9 @@ func newStackTaker(p *programs, o *capture.Options) (*stackTaker, error) {
 			return nil, fmt.Errorf("set %s: %w", name, err)
 		}
 	}
+	if err := bpf.SetNamespace(spec, p.own); err != nil {
+		return nil, err
+	}
 	spec.Maps[stackMapStacks].MaxEntries = stackRingBytes
 	delete(spec.Variables, stackVarShared)
 	for _, unused := range []string{stackMapWorks, stackMapTable, ".bss"} {

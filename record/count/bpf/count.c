@@ -223,7 +223,7 @@ static __noinline int count(struct task *st, struct spec *s, s64 ret, bool retur
 	if (by & BY_USER)
 		k.uid = st->uid;
 	if (by & BY_PROCESS) {
-		k.pid = bpf_get_current_pid_tgid() >> 32;
+		k.pid = own_id() >> 32;
 		k.comm[0] = st->comm[0];
 		k.comm[1] = st->comm[1];
 	}
@@ -280,7 +280,7 @@ int BPF_PROG(count_enter, struct pt_regs *regs, long nr)
 	st->flags = (st->flags & ~(TASK_COMPAT | TASK_JOINED | TASK_BEFORE_EXEC)) | TASK_IN_CALL;
 	read_args(st, regs);
 	st->nr = nr;
-	st->tid = t->pid;
+	st->tid = tid_of(t);
 	struct spec *s = spec_of(st);
 	if (!s)
 		return 0;

@@ -147,6 +147,7 @@ type sharedTask struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	sharedProgOwnLevel      = "own_level"
 	sharedVarCommonType     = "common_type"
 	sharedVarRequestRowType = "request_row_type"
 	sharedVarSuffixType     = "suffix_type"
@@ -195,6 +196,7 @@ type sharedSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type sharedProgramSpecs struct {
+	OwnLevel *ebpf.ProgramSpec `ebpf:"own_level"`
 }
 
 // sharedMapSpecs contains maps before they are loaded into the kernel.
@@ -253,10 +255,13 @@ type sharedVariables struct {
 //
 // It can be passed to loadSharedObjects or ebpf.CollectionSpec.LoadAndAssign.
 type sharedPrograms struct {
+	OwnLevel *ebpf.Program `ebpf:"own_level"`
 }
 
 func (p *sharedPrograms) Close() error {
-	return _SharedClose()
+	return _SharedClose(
+		p.OwnLevel,
+	)
 }
 
 func _SharedClose(closers ...io.Closer) error {

@@ -113,7 +113,7 @@ __noinline int submit_aio(struct work *w, struct task *st, u64 addr, u64 enter)
 	if (!w || !st)
 		return 0;
 	struct task_struct *t = bpf_get_current_task_btf();
-	struct request_key k = {addr, t->tgid};
+	struct request_key k = {addr, tgid_of(t)};
 	struct request_work *rw = request_work();
 	u32 nr;
 
@@ -136,7 +136,7 @@ __noinline int submit_aio(struct work *w, struct task *st, u64 addr, u64 enter)
 	if (!row)
 		return 0;
 	r->row = nr;
-	r->pid = t->tgid;
+	r->pid = tgid_of(t);
 	r->mm = (u64)t->mm;
 	r->t.tid = st->tid;
 	r->t.shard = st->shard;
@@ -177,7 +177,7 @@ static __always_inline int aio_enter(struct work *w, struct task *st)
 {
 	u32 n = st->args[1] < MAX_AIO ? st->args[1] : MAX_AIO;
 
-	u32 pid = bpf_get_current_pid_tgid() >> 32;
+	u32 pid = own_id() >> 32;
 	if (!bpf_map_lookup_elem(&aio_users, &pid))
 		bpf_map_update_elem(&aio_users, &pid, &pid, BPF_ANY);
 	st->flags &= ~TASK_AIO_LATE;
@@ -188,7 +188,7 @@ static __always_inline int aio_enter(struct work *w, struct task *st)
 static long leave_next(u32 i, struct work **p)
 {
 	struct task *st = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
-	struct request_key k = {0, (u32)(bpf_get_current_pid_tgid() >> 32)};
+	struct request_key k = {0, (u32)(own_id() >> 32)};
 	struct work *w = *p;
 
 	if (!st || bpf_probe_read_user(&k.id, sizeof(k.id), (void *)(st->args[2] + 8ull * i)))
@@ -230,7 +230,7 @@ static long reap_next(u32 i, struct reaping *c)
 
 	if (bpf_probe_read_user(&ev, sizeof(ev), (void *)(st->args[3] + 32ull * i)))
 		return 1;
-	struct request_key k = {ev.obj, (u32)(bpf_get_current_pid_tgid() >> 32)};
+	struct request_key k = {ev.obj, (u32)(own_id() >> 32)};
 	end_aio(c->w, &k, c->now, ev.res, 0);
 	return 0;
 }

@@ -74,8 +74,8 @@ static __always_inline int block_issued(struct request___blk *rq)
 		b.dev = BPF_CORE_READ(rq, q, disk, part0, bd_dev);
 	}
 	struct task_struct *t = bpf_get_current_task_btf();
-	b.pid = t->tgid;
-	b.tid = t->pid;
+	b.pid = tgid_of(t);
+	b.tid = tid_of(t);
 	b.uid = t->cred->euid.val;
 	b.followed = bpf_task_storage_get(&tasks, t, 0, 0) != 0;
 	__builtin_memcpy(b.comm, t->comm, sizeof(b.comm));

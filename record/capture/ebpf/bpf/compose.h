@@ -18,8 +18,8 @@ static __always_inline void set_prefix(struct prefix *p, u16 type, struct task_s
 {
 	p->type = type;
 	p->op = 0;
-	p->pid = t->tgid;
-	p->tid = t->pid;
+	p->pid = tgid_of(t);
+	p->tid = tid_of(t);
 	p->flags = 0;
 }
 

@@ -330,7 +330,7 @@ static __always_inline int write_data(struct work *w, u32 shard)
 __noinline int leave_pending(void)
 {
 	struct task *st = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
-	struct pending_key k = {bpf_get_current_pid_tgid(), 0};
+	struct pending_key k = {own_id(), 0};
 
 	if (!st)
 		return -1;

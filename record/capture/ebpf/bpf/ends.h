@@ -105,7 +105,7 @@ __noinline int put_local(struct work *w, u64 off, u64 address)
 		e->peer = put_path(w, at + (n & (SOCKADDR_MAX - 1)), number_of(w, peer));
 	}
 	if (p && cred && MEMBER(sk, __sk_common.skc_state) != TCP_LISTEN) {
-		e->pid = MEMBER(p, numbers[0].nr);
+		e->pid = number_in(p);
 		e->uid = MEMBER((struct cred *)cred, euid.val);
 	}
 	return 0;

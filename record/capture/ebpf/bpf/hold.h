@@ -33,7 +33,7 @@ struct {
  * that is the recorder unless it could not or may no longer trace it. */
 static __always_inline bool blocks(struct task_struct *t)
 {
-	return block && !released() && t->ptrace && t->parent->tgid == recorder;
+	return block && !released() && t->ptrace && tgid_of(t->parent) == recorder;
 }
 
 /* blocking says so of the calling thread. */
@@ -74,8 +74,8 @@ __noinline int hold(struct task *st)
 	if (!st)
 		return 0;
 	struct task_struct *t = self();
-	struct held h = { .pid = t->tgid, .sig = hold_signal(t), .start = t->start_boottime };
-	u32 tid = t->pid;
+	struct held h = { .pid = tgid_of(t), .sig = hold_signal(t), .start = t->start_boottime };
+	u32 tid = tid_of(t);
 
 	if (bpf_map_update_elem(&holding, &tid, &h, BPF_ANY))
 		return -1;
@@ -88,7 +88,7 @@ __noinline int hold(struct task *st)
 
 static __always_inline void unlist(struct task *st)
 {
-	u32 tid = bpf_get_current_pid_tgid();
+	u32 tid = own_id();
 
 	st->flags &= ~TASK_HELD;
 	bpf_map_delete_elem(&holding, &tid);

@@ -29,7 +29,7 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long nr)
 	st->flags = (st->flags & ~(TASK_COMPAT | TASK_EXEC_LATE | TASK_JOINED)) | TASK_IN_CALL;
 	read_args(st, regs);
 	st->nr = nr;
-	st->tid = t->pid;
+	st->tid = tid_of(t);
 	st->cpu = t->se.sum_exec_runtime;
 	st->delay = waited(t);
 	st->file = 0;
@@ -183,8 +183,8 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	mapped_fork(parent, child);
 	set_prefix(&r.p, REC_FORK, parent);
 	r.time = now;
-	r.child = child->tgid;
-	r.child_tid = child->pid;
+	r.child = tgid_of(child);
+	r.child_tid = tid_of(child);
 	if (child->mm == parent->mm)
 		r.share |= SHARE_VM;
 	if (child->fs == parent->fs)

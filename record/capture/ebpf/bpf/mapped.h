@@ -439,7 +439,7 @@ __noinline int from_file(struct work *w, struct task *st, struct fault *f, struc
 		return 1;
 	}
 	f->held = page;
-	struct pending_key k = {bpf_get_current_pid_tgid(), st->npending ? st->npending - 1 : 0};
+	struct pending_key k = {own_id(), st->npending ? st->npending - 1 : 0};
 	struct pending *p = st->flags & TASK_PENDING ? bpf_map_lookup_elem(&pendings, &k) : 0;
 	if (p)
 		return join_pages(p, l);

@@ -89,7 +89,7 @@ __noinline int flush_pending(struct work *w, struct task *st)
 {
 	if (!w || !st)
 		return 0;
-	struct pending_key k = {bpf_get_current_pid_tgid(), 0};
+	struct pending_key k = {own_id(), 0};
 	u32 i;
 
 	st->flags &= ~TASK_PENDING;

@@ -422,7 +422,7 @@ static __noinline int press(struct work *w, u32 tid)
 	struct task_struct *t = bpf_task_from_pid(tid);
 	if (!t)
 		return 0;
-	struct held h = { .pid = t->tgid, .sig = hold_signal(t) };
+	struct held h = { .pid = tgid_of(t), .sig = hold_signal(t) };
 	struct task *st = bpf_task_storage_get(&tasks, t, 0, 0);
 	if (st && blocks(t) && !(st->flags & TASK_IN_CALL) && h.sig != SIGSTOP && !bpf_map_update_elem(&holding, &tid, &h, BPF_NOEXIST) &&
 	    bpf_send_signal_task(t, h.sig, PIDTYPE_PID, 0) == 0)

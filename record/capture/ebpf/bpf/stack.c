@@ -110,8 +110,8 @@ static __always_inline int take_stack(struct task *st, struct task_struct *t, st
 		return 0;
 	struct stack_head *h = &w->head;
 	h->enter = st->enter;
-	h->pid = t->tgid;
-	h->tid = t->pid;
+	h->pid = tgid_of(t);
+	h->tid = tid_of(t);
 	h->bytes = 0;
 	if (bpf_probe_read_kernel(h->regs, REGS_BYTES, regs))
 		return 0;

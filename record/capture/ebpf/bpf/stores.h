@@ -169,7 +169,7 @@ __noinline int now_mapped(struct work *w, u64 addr)
 {
 	if (!w)
 		return 0;
-	u32 pid = bpf_get_current_pid_tgid() >> 32, one = 1;
+	u32 pid = own_id() >> 32, one = 1;
 	long err;
 	struct area *a = area_at(w, addr, &err);
 
@@ -236,7 +236,7 @@ __noinline int use_mapped(struct work *w, struct task *st, struct spec *s, s64 r
 {
 	if (!w || !st || !s)
 		return 0;
-	u32 pid = bpf_get_current_pid_tgid() >> 32, one = 1;
+	u32 pid = own_id() >> 32, one = 1;
 	struct fault *f;
 	struct file_key k = {};
 
@@ -309,7 +309,7 @@ __noinline int use_mapped(struct work *w, struct task *st, struct spec *s, s64 r
 /* mapped_fork: a child has its parent's mappings. */
 static __always_inline void mapped_fork(struct task_struct *parent, struct task_struct *child)
 {
-	u32 pid = parent->tgid, kid = child->tgid, one = 1;
+	u32 pid = tgid_of(parent), kid = tgid_of(child), one = 1;
 
 	if (mmap_mode == MMAP_OFF)
 		return;
@@ -333,12 +333,12 @@ static __always_inline void mapped_exec(struct task *st)
 /* mapped_exit tells of the end of a process that had something to store to. */
 static __noinline int mapped_exit(struct task_struct *t, u64 now)
 {
-	u32 pid = t->tgid;
+	u32 pid = tgid_of(t);
 
 	if (!shared.mapped || t->signal->live.counter > 0 || !bpf_map_lookup_elem(&storers, &pid))
 		return 0;
 	bpf_map_delete_elem(&storers, &pid);
-	struct touch m = {.kind = TOUCH_EXIT, .pid = pid, .tid = t->pid, .off = now};
+	struct touch m = {.kind = TOUCH_EXIT, .pid = pid, .tid = tid_of(t), .off = now};
 	tell(&m, true);
 	return 0;
 }

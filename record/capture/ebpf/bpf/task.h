@@ -5,14 +5,12 @@
 #include "compose.h"
 
 /* number_inside is what a process or thread is called in its own pid namespace; 0 if
- * that is the first of all. */
+ * that is the recorder's. */
 static __always_inline u32 number_inside(struct pid *p)
 {
-	u32 level = BPF_CORE_READ(p, level), nr = 0;
+	u32 level = BPF_CORE_READ(p, level);
 
-	if (level)
-		bpf_probe_read_kernel(&nr, sizeof(nr), (void *)p + bpf_core_field_offset(struct pid, numbers) + level * bpf_core_type_size(struct upid));
-	return nr;
+	return level > pid_level ? number_at(p, level, 0) : 0;
 }
 
 /* emit_task writes the thread's identity. If it cannot, the next call tries again

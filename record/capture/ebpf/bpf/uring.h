@@ -243,7 +243,7 @@ __noinline int end_process(struct work *w, u64 ctx, u64 now)
 	if (!w)
 		return 0;
 	struct request_work *rw = request_work();
-	u32 pid = bpf_get_current_pid_tgid() >> 32;
+	u32 pid = own_id() >> 32;
 
 	if (!rw || !bpf_map_lookup_elem(&aio_users, &pid))
 		return 0;
@@ -280,7 +280,7 @@ static __always_inline int submit_uring(u64 kreq, u64 ctx, u64 sqe, u32 opcode, 
 	u64 now;
 	u32 nr;
 
-	if (released() || !rw || (!st && (!ring || ring->pid != (u32)t->tgid)))
+	if (released() || !rw || (!st && (!ring || ring->pid != tgid_of(t))))
 		return 0;
 	struct work *w = begin(&now);
 	if (!w)
@@ -302,8 +302,8 @@ static __always_inline int submit_uring(u64 kreq, u64 ctx, u64 sqe, u32 opcode, 
 	r->t.nr = r->head[0];
 	r->t.offered = ~0ull;
 	if (st) {
-		r->pid = t->tgid;
-		r->t.tid = st->tid ? st->tid : helper ? (u32)t->tgid : (u32)t->pid;
+		r->pid = tgid_of(t);
+		r->t.tid = st->tid ? st->tid : helper ? tgid_of(t) : tid_of(t);
 		r->t.shard = st->shard;
 		r->t.cpu = helper ? 0 : t->se.sum_exec_runtime;
 		st->flags |= TASK_REQUESTS;
@@ -356,7 +356,7 @@ static __always_inline int uring_created(int fd, void *ring)
 
 	if (!st || fd < 0)
 		return 0;
-	struct uring u = {t->tgid, st->tid, st->shard, fd, 0, 0};
+	struct uring u = {tgid_of(t), st->tid, st->shard, fd, 0, 0};
 	bpf_map_update_elem(&urings, &key, &u, BPF_ANY);
 	return 0;
 }

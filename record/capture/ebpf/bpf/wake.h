@@ -49,12 +49,12 @@ static __always_inline int thread_woken(struct task_struct *t)
 	struct spec *row = st->flags & TASK_IN_CALL ? spec_of(st) : 0;
 	r.p.type = REC_WAKE;
 	r.p.op = row ? row->op : 0;
-	r.p.pid = t->tgid;
-	r.p.tid = t->pid;
+	r.p.pid = tgid_of(t);
+	r.p.tid = tid_of(t);
 	if (*(volatile u64 *)&s->interrupts) {
 		r.p.flags = WAKE_INTERRUPT;
 	} else {
-		u64 id = bpf_get_current_pid_tgid();
+		u64 id = own_id();
 		r.pid = id >> 32;
 		r.tid = id;
 	}

@@ -59,9 +59,9 @@ _Static_assert(__builtin_offsetof(struct task, args) + 8 * sizeof(u64) <= sizeof
 /* identify notes who the thread is. */
 static __always_inline void identify(struct task *st, struct task_struct *t)
 {
-	st->ppid = t->real_parent->tgid;
-	st->pgid = BPF_CORE_READ(t, signal, pids[2], numbers[0].nr);
-	st->sid = BPF_CORE_READ(t, signal, pids[3], numbers[0].nr);
+	st->ppid = tgid_of(t->real_parent);
+	st->pgid = number_in(BPF_CORE_READ(t, signal, pids[PIDTYPE_PGID]));
+	st->sid = number_in(BPF_CORE_READ(t, signal, pids[PIDTYPE_SID]));
 	st->uid = t->cred->fsuid.val;
 	st->gid = t->cred->fsgid.val;
 	bpf_probe_read_kernel(st->comm, sizeof(st->comm), &t->comm);

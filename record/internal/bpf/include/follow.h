@@ -25,6 +25,18 @@ static __noinline struct task *join(struct task_struct *t, u32 flags)
 	return bpf_task_storage_get(&tasks, t, &init, BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
 
+/* stays_out says whether a thread is never followed: the kernel's, the recorder's, and what the
+ * recorder's pid namespace has not. */
+static __always_inline bool stays_out(struct task_struct *t)
+{
+	u32 pid;
+
+	if (t->flags & PF_KTHREAD)
+		return true;
+	pid = tgid_of(t);
+	return !pid || pid == recorder;
+}
+
 #define MAX_LEVELS 128 /* of cgroups that are looked at */
 
 /* below says whether a process is in the cgroup or one below it. */
@@ -47,7 +59,7 @@ __noinline int join_late(u32 flags)
 {
 	struct task_struct *t = bpf_get_current_task_btf();
 
-	if (t->flags & PF_KTHREAD || t->tgid == recorder || !below(BPF_CORE_READ(t, cgroups, dfl_cgrp)))
+	if (stays_out(t) || !below(BPF_CORE_READ(t, cgroups, dfl_cgrp)))
 		return 0;
 	join(t, flags);
 	return 0;
@@ -69,7 +81,7 @@ static __always_inline struct task *followed(struct task_struct *t)
 	}
 	if (st)
 		return st->flags & TASK_EXCLUDED ? 0 : st;
-	if (t->flags & PF_KTHREAD || t->tgid == recorder)
+	if (stays_out(t))
 		return 0;
 	return join(t, TASK_JOINED);
 }
@@ -87,7 +99,7 @@ static __always_inline void join_call(struct task *st, struct pt_regs *regs)
 #else
 	st->nr = regs->orig_ax;
 #endif
-	st->tid = t->pid;
+	st->tid = tid_of(t);
 	st->cpu = t->se.sum_exec_runtime;
 	st->delay = waited(t);
 	st->file = 0;
@@ -98,7 +110,7 @@ static __always_inline void join_call(struct task *st, struct pt_regs *regs)
  * it into the cgroup, and what the recorder makes is its own. */
 static __always_inline void fork_unfollowed(struct task_struct *parent, struct task_struct *child)
 {
-	if (cgroup_id && below(BPF_CORE_READ(child, cgroups, dfl_cgrp))) {
+	if (cgroup_id && below(BPF_CORE_READ(child, cgroups, dfl_cgrp)) && !stays_out(child)) {
 		if (!join(child, 0))
 			__sync_fetch_and_add(&shared.untracked, 1);
 		__sync_fetch_and_add(&shared.entered, 1);
@@ -106,7 +118,7 @@ static __always_inline void fork_unfollowed(struct task_struct *parent, struct t
 	if (!whole_host)
 		return;
 	struct task *pst = bpf_task_storage_get(&tasks, parent, 0, 0);
-	if (parent->tgid == recorder || (pst && pst->flags & TASK_EXCLUDED))
+	if (tgid_of(parent) == recorder || (pst && pst->flags & TASK_EXCLUDED))
 		join(child, TASK_EXCLUDED);
 }
 
@@ -119,7 +131,7 @@ static __always_inline int cgroup_attached(struct cgroup *dst, struct task_struc
 	struct task_struct *t;
 	bool late = threadgroup && !iterates_tasks;
 
-	if (!below(dst))
+	if (!below(dst) || stays_out(leader))
 		return 0;
 	if (iterates_tasks) {
 		bpf_iter_task_new(&it, leader, BPF_TASK_ITER_PROC_THREADS);
@@ -153,7 +165,7 @@ static __always_inline int follow_if_listed(struct bpf_iter__task *ctx)
 
 	if (!t || t->exit_state)
 		return 0;
-	u32 tid = t->pid;
+	u32 tid = tid_of(t);
 	struct task *init = bpf_map_lookup_elem(&listed, &tid);
 	if (!init || bpf_task_storage_get(&tasks, t, 0, 0))
 		return 0;

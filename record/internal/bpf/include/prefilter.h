@@ -150,7 +150,7 @@ static __always_inline s64 prefilter_value(struct task *st, u32 field, s64 ret, 
 {
 	switch (field) {
 	case PREFILTER_PID:
-		return bpf_get_current_pid_tgid() >> 32;
+		return own_id() >> 32;
 	case PREFILTER_TID:
 		return st->tid;
 	case PREFILTER_PPID:

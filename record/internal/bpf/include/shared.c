@@ -1,12 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 //go:build ignore
 
-/* The types that Go code shares with the programs. There are no programs here: this is
- * compiled for its type information. */
+/* The types that Go code shares with the programs, and the one program that is run before the others
+ * are loaded. */
 #include "vmlinux.h"
 #include "record.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+
+char _license[] SEC("license") = "Dual BSD/GPL";
 
 const struct common *common_type __attribute__((unused));
 const struct task *task_type __attribute__((unused));
 const struct request_row *request_row_type __attribute__((unused));
 const struct suffix *suffix_type __attribute__((unused));
+
+/* own_level returns how deep the namespace of the process that runs it is. */
+SEC("raw_tp")
+int own_level(void *ctx)
+{
+	struct task_struct *t = (void *)bpf_get_current_task();
+
+	return BPF_CORE_READ(t, thread_pid, level);
+}

@@ -45,7 +45,7 @@ enum {
 	BPF_RB_FORCE_WAKEUP = 2,
 	BPF_RB_AVAIL_DATA = 0,
 };
-enum pid_type { PIDTYPE_PID };
+enum pid_type { PIDTYPE_PID, PIDTYPE_TGID, PIDTYPE_PGID, PIDTYPE_SID };
 struct bpf_dynptr {
 	__u64 __opaque[2];
 } __attribute__((aligned(8)));
