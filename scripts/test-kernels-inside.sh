@@ -1,11 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# test-kernels-inside.sh: what test-kernels.sh runs in each machine. It prints a line for each
-# thing that it tries: ok or FAIL, what, and why.
+# test-kernels-inside.sh BIN [BACKEND...]: what test-kernels.sh runs in each machine, with the
+# programs in BIN. It prints a line for each thing that it tries: ok or FAIL, what, and why. The
+# kernel cannot have the back ends; then the line says no, and what is missing.
 cd "$(dirname "$0")/.." || exit 1
-bin=$PWD/bin tests=$PWD/record/capture/ebpf
+bin=$1 tests=$PWD/record/capture/ebpf
+shift
+without=" $* "
 work=$(mktemp -d) && cd "$work" || exit 1
 echo "KERNEL $(uname -r)"
+
+# lacks BACKEND: the kernel cannot have it.
+lacks() { [[ $without = *" $1 "* ]]; }
 
 # try WHAT COMMAND...: runs a command of this script, whose last line of output is the reason.
 try() {
@@ -72,7 +78,7 @@ has_reads() {
 record_running() { # NAME FLAGS...
 	local tape=$1.tape
 	shift
-	"$bin/iotape" record --backend ebpf --no-index -o "$tape" "$@" >running.out 2>&1 || { tail -1 running.out; return 1; }
+	"$bin/iotape" record --no-index -o "$tape" "$@" >running.out 2>&1 || { tail -1 running.out; return 1; }
 	has_reads "$tape"
 }
 all() { record_running all --all --duration 90s; }
@@ -106,14 +112,64 @@ agent() {
 	[ -n "$(find spool -type f -size +4k 2>/dev/null)" ] || { tail -1 agent.out; return 1; }
 }
 
-try "every eBPF program is accepted" programs_load
+# namespace: the recorder has a pid namespace of its own, as in a container.
+namespace() {
+	rm -rf d stores.py namespace.tape
+	unshare -p -f --mount-proc "$bin/iotape" record --backend ebpf --no-index -o namespace.tape -- sh work.sh >namespace.out 2>&1 ||
+		{ tail -1 namespace.out; return 1; }
+	whole namespace.tape
+}
+# stacks: the stack of a call leads to the program's own code.
+stacks() {
+	"$bin/iotape" record --backend ebpf --stacks='op = openat' --no-index -o stacks.tape -- cat /etc/passwd >stacks.out 2>&1 ||
+		{ tail -1 stacks.out; return 1; }
+	"$bin/iotape" print -k stacks.tape >stacks.out 2>&1 && grep -q '^ > .*/cat' stacks.out ||
+		{ echo "no frame of cat among $(wc -l <stacks.out) lines"; return 1; }
+}
+# refused COMMAND...: it fails, and says in one line what the kernel lacks.
+refused() {
+	"$@" >refused.out 2>&1 && { echo "it works, but this test expects that it cannot"; return 1; }
+	grep -qE 'Linux [0-9]+\.[0-9]+|needs|cannot' refused.out || { echo "it does not say what is missing: $(tail -1 refused.out)"; return 1; }
+}
+# missing WHAT COMMAND...: like try, for what this kernel cannot have.
+missing() {
+	local what=$1 why
+	shift
+	if why=$(refused "$@" 2>&1); then
+		printf 'no\t%s\t%s\n' "$what" "$(grep -oE -m1 '[^:(]*\(Linux [0-9.]+\)' refused.out || head -1 refused.out | cut -c 1-150)"
+	else
+		printf 'FAIL\t%s\t%s\n' "$what" "$(tail -1 <<<"$why" | cut -c 1-200)"
+	fi
+}
+# any: record takes a back end that can be had.
+any() {
+	rm -rf d stores.py any.tape
+	"$bin/iotape" record --no-index -o any.tape -- sh work.sh >any.out 2>&1 || { tail -1 any.out; return 1; }
+	whole any.tape
+}
+
+try "\`record\`, \`replay --verify\`" any
 for backend in ebpf interpose ptrace; do
-	try "\`record --backend $backend\`, \`replay --verify\`" recorded $backend
+	what="\`record --backend $backend\`, \`replay --verify\`"
+	if lacks $backend; then
+		missing "$what" "$bin/iotape" record --backend $backend -o refused.tape -- true
+	else
+		try "$what" recorded $backend
+	fi
 done
-try "\`record --all\`" beside all
-try "\`record --pid\`" beside pid
-try "\`record --cgroup\`" beside cgroup
-try "\`record --last\`" last
-try "\`top --all\`" beside top
-try "\`iotape-agent\`" beside agent
+if lacks ebpf; then
+	missing "\`record --all\`" "$bin/iotape" record --all --duration 1s -o refused.tape
+	try "\`record --pid\`" beside pid
+	missing "\`top --all\`" "$bin/iotape" top --all --duration 1s
+else
+	try "every eBPF program is accepted" programs_load
+	try "\`record --all\`" beside all
+	try "\`record --pid\`" beside pid
+	try "\`record --cgroup\`" beside cgroup
+	try "\`record --last\`" last
+	try "\`record\` in a pid namespace" namespace
+	try "\`record --stacks\`" stacks
+	try "\`top --all\`" beside top
+	try "\`iotape-agent\`" beside agent
+fi
 echo DONE
