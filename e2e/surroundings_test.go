@@ -123,7 +123,8 @@ func TestSurroundings(t *testing.T) {
 				strings.Contains(out, "not recorded") {
 				t.Errorf("stat: %v\n%s", err, out)
 			}
-			if out, err := run("print", "x.tape", "--filter", "name = passwd and op = read"); err != nil || !strings.Contains(out, "root:x:0:0") {
+			out, err = run("print", "x.tape", "--filter", "name = passwd and op = read")
+			if err != nil || !strings.Contains(out, "root:x:0:0") {
 				t.Errorf("print: %v\n%s\nwant what head read", err, out)
 			}
 			if out, err := run("replay", "x.tape", "--into", "r", "--verify"); err != nil {
