@@ -52,7 +52,12 @@ var callKinds = []struct {
 	{"chmod", changesMode, []event.Op{event.OpChmod, event.OpFchmod, event.OpFchmodat, event.OpFchmodat2}},
 	{"chown", changesMode, []event.Op{event.OpChown, event.OpFchown, event.OpLchown, event.OpFchownat}},
 	{"setxattr", changesAttributes, []event.Op{event.OpSetxattr, event.OpLsetxattr, event.OpFsetxattr}},
+	{UnseenProcesses, changesNames | changesContent | changesPosition | changesMode | changesAttributes, nil},
 }
+
+// UnseenProcesses is the kind of the calls of processes that a trace says to have been made, and of which it has
+// no calls (strace without -f).
+const UnseenProcesses = "those of processes that are not in the trace"
 
 // Succeeded is a set of operations of which a trace has calls that succeeded.
 type Succeeded [(event.NumOps + 63) / 64]uint64
@@ -77,14 +82,14 @@ func (s *Succeeded) LeftOut() (kinds []string) {
 		return nil
 	}
 	for i := range callKinds {
-		if !s.any(callKinds[i].ops...) {
+		if callKinds[i].ops != nil && !s.any(callKinds[i].ops...) {
 			kinds = append(kinds, callKinds[i].name)
 		}
 	}
 	return kinds
 }
 
-// DependsOn returns those of the kinds that LeftOut returned which can be why a call's result is
+// DependsOn returns those of the kinds that LeftOut returned, or UnseenProcesses, which can be why a call's result is
 // another one here: what differs is a field of a mismatch, and names of errors are "0" for success.
 func DependsOn(kinds []string, op event.Op, field string, want, got string) (causes []string) {
 	if len(kinds) == 0 {

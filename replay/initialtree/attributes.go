@@ -23,8 +23,9 @@ func (o *object) permissions(mode uint32) {
 	}
 }
 
-// hadSize notes the size of a file that the trace had not changed.
+// hadSize notes the size of a file that the trace had not changed, but for what it appended.
 func (o *object) hadSize(size int64) {
+	size -= o.details().appended
 	if size >= 0 && !o.grown && o.typ == tree.File && o.initial && o.known&tree.KnownSize == 0 {
 		o.size, o.known = size, o.known|tree.KnownSize
 	}

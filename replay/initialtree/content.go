@@ -26,7 +26,11 @@ func (in *inference) readCall(ev *event.Event) {
 	if !ev.OK() || f == nil || off < 0 || ev.Ret <= 0 {
 		return
 	}
-	content := in.open[f.Open].before()
+	o := in.open[f.Open]
+	if o != nil && !o.grown && off+ev.Ret > o.details().written { // nothing put it there
+		o.existed()
+	}
+	content := o.before()
 	if content == nil {
 		return
 	}
@@ -77,8 +81,12 @@ func (in *inference) cloned(ev *event.Event) {
 
 // soughtCall learns which parts of a file were holes.
 func (in *inference) soughtCall(ev *event.Event) {
-	const seekData = 3
+	const seekEnd, seekData = 2, 3
 	f := ev.FileArg(0)
+	if f != nil && ev.Args[2] == seekEnd && ev.OK() {
+		in.open[f.Open].provedSize(ev.Ret - int64(ev.Args[1]))
+		return
+	}
 	if f == nil || ev.Args[2] != seekData || !ev.OK() && ev.Errno != syscall.ENXIO {
 		return
 	}
@@ -121,6 +129,10 @@ func (in *inference) wroteCall(ev *event.Event) {
 	if o == nil {
 		return
 	}
+	if in.appends(ev) {
+		o.detail().appended += ev.Ret
+		return
+	}
 	o.grown = o.grown || ev.Op != event.OpMmapPwrite // a store never changes the size
 	switch ev.Op {
 	case event.OpTruncate, event.OpFtruncate:
@@ -140,9 +152,18 @@ func (in *inference) wroteCall(ev *event.Event) {
 	}
 }
 
+// appends reports whether a write was at the end of a file, and the trace does not say where that was.
+func (in *inference) appends(ev *event.Event) bool {
+	if ev.Offset >= 0 || ev.Op != event.OpWrite && ev.Op != event.OpWritev {
+		return false
+	}
+	f := ev.FileArg(0)
+	return f != nil && (f.Flags&effect.OAppend != 0 || in.toEnd[f.Open])
+}
+
 // wrote notes that a range is the trace's own from now on, where that matters.
 func (o *object) wrote(from, to int64) {
-	if o.initial && o.details().entry == nil {
+	if (o.initial || o.details().perhaps != nil) && o.details().entry == nil {
 		o.detail().content.wrote(from, to)
 	}
 }

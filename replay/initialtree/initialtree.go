@@ -92,7 +92,7 @@ func newInference(t *trace.Tape, final *tree.Manifest) *inference {
 		result: &Tree{tape: t},
 		names:  newNames(final), final: final,
 		arch: Arch(t), open: map[event.OpenID]*object{}, openedAtStart: map[string]effect.Inode{},
-		elsewhere: map[string]bool{}, others: newOthers(),
+		elsewhere: map[string]bool{}, toEnd: map[event.OpenID]bool{}, unseen: map[uint32]bool{}, others: newOthers(),
 	}
 }
 
@@ -115,12 +115,15 @@ func (in *inference) readAll(ctx context.Context) error {
 		effect.AsCall(&ev)
 		in.state = s
 		in.succeeded.Add(&ev)
-		if !other {
+		if other {
+			in.process(&ev)
+		} else {
 			in.others.observe(&ev, in.arch)
 		}
 		in.observe(&ev)
 		for _, id := range s.Released {
 			delete(in.open, id)
+			delete(in.toEnd, id)
 		}
 	}
 }
@@ -151,11 +154,28 @@ type inference struct {
 	final         *tree.Manifest
 	arch          event.Arch
 	open          map[event.OpenID]*object
+	toEnd         map[event.OpenID]bool   // those of open that append, where only their open says it
 	openedAtStart map[string]effect.Inode // names of files that were open at the start
 	// elsewhere are names that lead to what the kernel makes up.
 	elsewhere map[string]bool
 	succeeded effect.Succeeded
+	unseen    map[uint32]bool // processes that were made and of which there are no calls so far
 	others    *others
+}
+
+// maxUnseen bounds how many processes without calls are remembered.
+const maxUnseen = 1 << 16
+
+// process notes which processes the trace has calls of.
+func (in *inference) process(ev *event.Event) {
+	switch ev.Kind {
+	case event.Forked:
+		if made := uint32(ev.Ret); made != ev.PID && len(in.unseen) < maxUnseen {
+			in.unseen[made] = true
+		}
+	case event.Call:
+		delete(in.unseen, ev.PID)
+	}
 }
 
 // snapshot makes everything in a snapshot known.
@@ -211,7 +231,9 @@ func (in *inference) decide() {
 		}
 	}
 	if foreign(sk.tape) {
-		sk.LeftOut = in.succeeded.LeftOut()
+		if sk.LeftOut = in.succeeded.LeftOut(); len(in.unseen) > 0 {
+			sk.LeftOut = append(sk.LeftOut, effect.UnseenProcesses)
+		}
 	}
 	sk.Elsewhere = slices.Sorted(maps.Keys(in.elsewhere))
 	n.byIno, n.hint = index[object]{}, nil

@@ -81,7 +81,10 @@ type details struct {
 	target    string // of a symbolic link
 	length    int64  // of the target, in bytes; 0 if it was not seen
 	rdev      uint64
-	written   int64 // end of what the trace wrote
+	written   int64  // end of what the trace wrote
+	appended  int64  // bytes that the trace wrote behind an end that it does not say
+	asked     uint32 // permissions with which an open would have made it
+	perhaps   *node  // the name of a file that an open may have made, or found there
 	xattrs    map[string][]byte
 	others    []*node // further initial names
 	content   extents

@@ -182,6 +182,9 @@ func (in *inference) opened(ev *event.Event, f *event.File, existed bool) {
 	if created {
 		o := in.names.newFile()
 		o.id = effect.InodeOf(f)
+		if !c.seen {
+			in.mayHaveBeen(c, o, ev, f)
+		}
 		in.names.assign(c, o)
 		in.names.indexInode(o)
 	}
@@ -199,6 +202,9 @@ func (in *inference) opened(ev *event.Event, f *event.File, existed bool) {
 		}
 	}
 	in.open[f.Open] = o
+	if !f.Known && flags&effect.OAppend != 0 {
+		in.toEnd[f.Open] = true
+	}
 }
 
 // madeByOpen reports whether an open made its file.
@@ -238,6 +244,9 @@ func (in *inference) statCall(ev *event.Event) {
 	}
 	st, ok := effect.DecodeStat(ev, in.arch)
 	o := in.statted(ev, &st, ok)
+	if o != nil && ok {
+		o.provedByStat(&st)
+	}
 	if o == nil || !ok || !o.initial || st.Partial() && st.Mode == 0 {
 		return
 	}
