@@ -92,6 +92,7 @@ func parseCall(text string) (name string, args []field, r result, err error) {
 		return "", nil, r, errNotation
 	}
 	text, r.took, r.timed = duration(text)
+	text = withoutOutput(text)
 	p := notation{s: text, i: open + 1}
 	// A thread that was killed in a call: read(3,  <unfinished ...>) = ?
 	if head, ok := strings.CutSuffix(strings.TrimRight(text, " "), "= ?"); ok {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -51,8 +52,8 @@ func Import(r io.Reader, pid uint32, w *format.Writer, done *format.Done) error 
 	if x.main == 0 {
 		x.main = findPID(head)
 	}
-	x.cwds = findDirectories(head)
-	x.makers, x.early = findMakers(head), map[uint32]uint64{}
+	x.cwds = findDirectories(beginning(r, head))
+	x.makers, x.early = findMakers(beginning(r, head)), map[uint32]uint64{}
 	l := lines{r: br}
 	for {
 		b, err := l.next()
@@ -67,6 +68,29 @@ func Import(r io.Reader, pid uint32, w *format.Writer, done *format.Done) error 
 		}
 		if err := x.line(string(b)); err != nil {
 			return fmt.Errorf("line %d: %w", l.n, err)
+		}
+	}
+}
+
+// maxBeginning is how much of a file is looked at before it is read, in bytes.
+const maxBeginning = 64 << 20
+
+// beginning returns the lines at the beginning of a trace: of a file more than its head.
+func beginning(r io.Reader, head []byte) iter.Seq[string] {
+	file, ok := r.(io.ReaderAt)
+	if !ok {
+		return strings.Lines(string(head))
+	}
+	return func(yield func(string) bool) {
+		l := lines{r: bufio.NewReaderSize(io.NewSectionReader(file, 0, maxBeginning), 1<<16)}
+		for {
+			b, err := l.next()
+			if errors.Is(err, errLong) {
+				continue
+			}
+			if err != nil || !yield(string(b)) {
+				return
+			}
 		}
 	}
 }
@@ -107,6 +131,7 @@ type importer struct {
 	copied  int       // see maxCopied
 	clock   clock
 	carried string // what stood in front of "strace: Process 12 attached"
+	output  []byte // a call whose output stands in the middle of it, so far; nil if there is none
 	calls   int
 	values  map[valueKey]uint64
 	fields  []*field // scratch
@@ -138,6 +163,16 @@ type process struct {
 
 // line takes one line.
 func (x *importer) line(s string) error {
+	if x.output != nil {
+		if startsLine(s) {
+			x.output = nil
+			x.done.LeftOut(notUnderstood, 1)
+		} else if whole, ok := x.continuedOutput(s); ok {
+			s = whole
+		} else {
+			return nil
+		}
+	}
 	s, noticed := notice(s)
 	if x.carried != "" {
 		if !startsLine(s) && len(x.carried)+len(s) <= maxLine {
@@ -152,6 +187,10 @@ func (x *importer) line(s string) error {
 		return nil
 	}
 	p := parsePrefix(s)
+	if opensOutput(p.body) && len(s) < maxOutput {
+		x.output = []byte(s)
+		return nil
+	}
 	at := x.clock.at(&p)
 	if p.body == "" {
 		return nil
@@ -474,6 +513,9 @@ func (x *importer) end() error {
 		if t.head != "" {
 			rest = append(rest, t)
 		}
+	}
+	if x.output != nil {
+		x.done.LeftOut(notUnderstood, 1)
 	}
 	slices.SortFunc(rest, func(a, b *thread) int { return cmp.Compare(a.tid, b.tid) })
 	for _, t := range rest {

@@ -3,6 +3,7 @@
 package straceread
 
 import (
+	"iter"
 	"strconv"
 	"strings"
 )
@@ -24,9 +25,9 @@ func makesThread(name string) bool {
 
 // findMakers looks in a trace's beginning for calls that made threads and whose lines are whole, but stand behind
 // lines of these threads. strace -z prints them so, because it waits for the result.
-func findMakers(head []byte) map[uint32]maker {
+func findMakers(head iter.Seq[string]) map[uint32]maker {
 	found, seen := map[uint32]maker{}, map[uint32]bool{}
-	for line := range strings.Lines(string(head)) {
+	for line := range head {
 		p := parsePrefix(strings.TrimSuffix(line, "\n"))
 		if p.tid == 0 || len(seen) > maxDirectories {
 			continue

@@ -79,8 +79,10 @@ func (p *notation) items(end byte) (list []layout.Told, cut bool, err error) {
 	defer func() { p.depth-- }()
 	for between := true; ; {
 		comment := p.space()
-		if comment != "" && !between && list[len(list)-1].Comment == "" {
-			list[len(list)-1].Comment = comment
+		if comment != "" && !between {
+			if err := p.commented(&list[len(list)-1], comment); err != nil {
+				return nil, false, err
+			}
 		}
 		if p.i >= len(p.s) {
 			return nil, false, p.fail("no " + string(end))
@@ -124,6 +126,17 @@ func (p *notation) items(end byte) (list []layout.Told, cut bool, err error) {
 	}
 }
 
+// commented notes the comment behind a value, and reads the name that -y writes behind that: -100 /* AT_FDCWD */</tmp>.
+func (p *notation) commented(last *layout.Told, comment string) (err error) {
+	if last.Comment == "" {
+		last.Comment = comment
+	}
+	if last.Kind == layout.ToldWord && last.Note == "" && strings.HasPrefix(p.s[p.i:], "<") {
+		last.Note, err = p.note()
+	}
+	return err
+}
+
 // amend reads what belongs to the value before it: "=> " and what the call made of it, or
 // the rest of a status: {WIFSTOPPED(s) …} | 1<<8. between is set behind a comma.
 func (p *notation) amend(last *layout.Told, between bool) (amended bool, err error) {
@@ -138,7 +151,10 @@ func (p *notation) amend(last *layout.Told, between bool) (amended bool, err err
 	if p.s[p.i] == '|' && !between {
 		p.i++
 		p.space()
-		_, err := p.value()
+		more, err := p.value()
+		if last.Kind == layout.ToldWord && more.Kind == layout.ToldWord && !strings.HasPrefix(last.Text, "WIF") {
+			last.Text += "|" + more.Text // -X verbose: 0 /* A */|0x900 /* B */
+		}
 		return true, err
 	}
 	return false, nil

@@ -75,6 +75,53 @@ openat(AT_FDCWD, "/t/b", O_RDWR|O_CREAT|O_EXCL, 0644) = 4
 copy_file_range(3, NULL, 4, NULL, 4096, 0) = 5
 pread64(4, "hello", 5, 0) = 5
 `, 0, 0, ""},
+		{"an open that found its file, by the size", started +
+			`openat(AT_FDCWD, "/t/f", O_WRONLY|O_CREAT, 0666) = 3
+fstat(3, {st_mode=S_IFREG|0644, st_size=12, ...}) = 0
+`, 0, 0, ""},
+		{"an open that found its file, by the end", started +
+			`openat(AT_FDCWD, "/t/f", O_WRONLY|O_CREAT|O_APPEND|O_CLOEXEC, 0666) = 3
+lseek(3, 0, SEEK_END) = 12
+lseek(3, 0, SEEK_CUR) = 12
+write(3, "more\n", 5) = 5
+close(3) = 0
+stat("/t/f", {st_mode=S_IFREG|0644, st_size=17, ...}) = 0
+`, 0, 0, ""},
+		{"an open that found its file, by the end behind what it appended", started +
+			`openat(AT_FDCWD, "/t/f", O_WRONLY|O_CREAT|O_APPEND, 0666) = 3
+write(3, "more\n", 5) = 5
+fstat(3, {st_mode=S_IFREG|0644, st_size=17, ...}) = 0
+`, 0, 0, ""},
+		{"an open that found its file, by content", started +
+			`openat(AT_FDCWD, "/t/f", O_RDWR|O_CREAT, 0666) = 3
+read(3, "abc", 4096) = 3
+`, 0, 0, ""},
+		{"an open that found its file, by permissions", started +
+			`openat(AT_FDCWD, "/t/f", O_RDWR|O_CREAT|O_TRUNC, 0666) = 3
+fstat(3, {st_mode=S_IFREG|0640, st_size=0, ...}) = 0
+`, 0, 0, ""},
+		{"an open that made its file", started +
+			`openat(AT_FDCWD, "/t/f", O_RDWR|O_CREAT, 0666) = 3
+write(3, "abc", 3) = 3
+pread64(3, "abc", 4096, 0) = 3
+fstat(3, {st_mode=S_IFREG|0644, st_size=3, ...}) = 0
+`, 0, 0, ""},
+		{"a child that the trace does not have", started +
+			`stat("/t/m", 0x7ffd00000010) = -1 ENOENT (No such file or directory)
+vfork() = 77
+wait4(-1, [{WIFEXITED(s) && WEXITSTATUS(s) == 0}], 0, NULL) = 77
+stat("/t/m", {st_mode=S_IFREG|0755, st_size=300, ...}) = 0
+`, 0, 1, "not in the trace"},
+		{"-X verbose -y", started +
+			`statx(-100 /* AT_FDCWD */</t>, "d", 0 /* AT_STATX_SYNC_AS_STAT */|0x100 /* AT_SYMLINK_NOFOLLOW */, ` +
+			`0x3 /* STATX_TYPE|STATX_MODE */, {stx_mask=0x7ff /* STATX_BASIC_STATS */, stx_attributes=0, ` +
+			`stx_mode=0120777 /* S_IFLNK|0777 */, stx_size=4, ...}) = 0
+openat(-100 /* AT_FDCWD */</t>, "e", 0x10000 /* O_RDONLY|O_DIRECTORY */) = 3</t/e>
+`, 0, 0, ""},
+		{"the program's output in between", started +
+			"write(2, \"a: no, (b) = 3\\n\", 15a: no, (b) = 3\n)       = 15\n" +
+			"write(1, \"42\", 242)  = 2\nwrite(1, \"4 4 4 4\"..., 314 4 4 4 and more than is shown)  = 31\n" +
+			"writev(2, [{iov_base=\"x\", iov_len=1}, {iov_base=\"y\\n\", iov_len=2}], 2xy\n) = 3\n", 0, 0, ""},
 		{"-k", "execve(\"/bin/x\", [\"x\"], 0x7ffd00000000 /* 20 vars */) = 0\n" +
 			strings.Repeat(" > /usr/lib/x86_64-linux-gnu/libc.so.6(brk+0xb) [0x10c1ab]\n", 40) +
 			"close(3) = 0\n", 0, 0, ""},

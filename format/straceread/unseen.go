@@ -5,6 +5,7 @@ package straceread
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"strings"
 
 	"github.com/iotape/iotape/event"
@@ -30,10 +31,10 @@ const maxDirectories = 1 << 12
 // findDirectories looks in a trace's beginning for the working directories in which threads began:
 // what getcwd answered before they changed it, or behind one change to a relative name. Number 0
 // is that of the first answer of any thread before any change.
-func findDirectories(head []byte) map[uint32]string {
+func findDirectories(head iter.Seq[string]) map[uint32]string {
 	found, changed := map[uint32]string{}, map[uint32]string{}
 	first := true
-	for line := range strings.Lines(string(head)) {
+	for line := range head {
 		p := parsePrefix(strings.TrimSuffix(line, "\n"))
 		name, _, _ := strings.Cut(p.body, "(")
 		switch name {

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package straceread
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/iotape/iotape/event/layout"
+)
+
+// strace prints to the standard error, unless -o says otherwise. It prints the beginning of a call, the program
+// writes to the same terminal or file, and then strace prints the rest of the line:
+//
+//	write(2, "a: no such file\n", 16a: no such file
+//	)       = 16
+
+// maxOutput bounds how much of a program's output is taken for a part of a call, in bytes.
+const maxOutput = 1 << 20
+
+// writes reports whether a line's body begins a call whose output may stand in the middle of it.
+func writes(body string) bool {
+	return strings.HasPrefix(body, "write(") || strings.HasPrefix(body, "writev(")
+}
+
+// opensOutput reports whether a line begins a call and the program's output follows it.
+func opensOutput(body string) bool {
+	return writes(body) && !hasResult(body) && !strings.HasSuffix(body, ">")
+}
+
+// withoutOutput takes the program's output out of the text of a call.
+func withoutOutput(text string) string {
+	end := resultAt(text)
+	if !writes(text) || end < 0 {
+		return text
+	}
+	size := strings.LastIndex(text[:end], ", ") + len(", ")
+	_, result, _ := strings.Cut(text[end:], "= ")
+	result, _, _ = strings.Cut(result, " ")
+	if text[size:end] == result { // as nearly always
+		return text
+	}
+	p := notation{s: text, i: strings.IndexByte(text, '(') + 1}
+	if _, err := p.value(); err != nil || !p.has(", ") {
+		return text
+	}
+	data, err := p.value()
+	if err != nil || !p.has(", ") {
+		return text
+	}
+	from := p.i
+	for p.i < end && digit(text[p.i]) {
+		p.i++
+	}
+	if p.i == end || p.i == from {
+		return text
+	}
+	return text[:from+digitsOf(text[from:p.i], text[p.i:end], &data, result)] + text[end:]
+}
+
+// digitsOf returns how many of the digits behind a call's data are its size; the output, which follows, may
+// begin with digits too.
+func digitsOf(digits, rest string, data *layout.Told, result string) int {
+	begin := string(data.Data)
+	if data.Kind == layout.ToldItems && len(data.Parts) > 0 {
+		return max(1, strings.Index(digits+" ", strconv.Itoa(len(data.Parts)))+len(strconv.Itoa(len(data.Parts))))
+	}
+	for n := len(digits); n > 0; n-- {
+		output := digits[n:] + rest
+		size, err := strconv.Atoi(digits[:n])
+		if err == nil && size >= len(begin) && strings.HasPrefix(output, begin[:min(len(begin), 8)]) &&
+			(data.Cut || size == len(begin)) {
+			return n
+		}
+	}
+	if strings.HasPrefix(digits, result) {
+		return len(result)
+	}
+	return len(digits)
+}
+
+// resultAt returns where the closing parenthesis before a call's result is, -1 if there is none.
+func resultAt(text string) int {
+	for end := len(text); ; {
+		i := strings.LastIndex(text[:end], "= ")
+		if i < 0 {
+			return -1
+		}
+		if head := strings.TrimRight(text[:i], " "); strings.HasSuffix(head, ")") && len(head) < i {
+			return len(head) - 1
+		}
+		end = i
+	}
+}
+
+// output takes a line that follows the beginning of a call whose output is printed. It returns the
+// whole call once its rest has come.
+func (x *importer) continuedOutput(s string) (whole string, ok bool) {
+	if len(x.output)+len(s) > maxOutput {
+		x.output = nil
+		x.done.LeftOut(notUnderstood, 1)
+		return s, true
+	}
+	x.output = append(append(x.output, '\n'), s...)
+	if !hasResult(s) && !strings.HasSuffix(s, "<unfinished ...>") {
+		return "", false
+	}
+	whole = string(x.output)
+	x.output = nil
+	return whole, true
+}
