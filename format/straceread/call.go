@@ -75,6 +75,11 @@ func (x *importer) call(t *thread, text string, enter, resumed uint64) error {
 	if err := x.before(t, c, args); err != nil {
 		return err
 	}
+	if r.note != "" && r.ret >= 0 {
+		if err := x.opensLink(t, c, args, r.note); err != nil {
+			return err
+		}
+	}
 	t.p.fds.Position(c)
 	if err := x.w.Call(c); err != nil {
 		return err
@@ -246,6 +251,8 @@ func (x *importer) after(t *thread, c *format.Call, r *result) error {
 		return nil
 	}
 	switch c.Op {
+	case event.OpChroot, event.OpPivotRoot, event.OpSetns, event.OpUnshare:
+		t.p.jailed = true
 	case event.OpFork, event.OpVfork, event.OpClone, event.OpClone3:
 		share := c.Share
 		if c.Op == event.OpClone {

@@ -46,7 +46,8 @@ var ErrNotStrace = fmt.Errorf("no system calls in it: %w", trace.ErrNotATrace)
 // process whose lines have no number, 0 if that is not known.
 func Import(r io.Reader, pid uint32, w *format.Writer, done *format.Done) error {
 	w.Unsorted = true // a child's lines may come before its maker's call returns
-	x := &importer{w: w, done: done, main: pid, threads: map[uint32]*thread{}, values: map[valueKey]uint64{}}
+	x := &importer{w: w, done: done, main: pid, threads: map[uint32]*thread{}, values: map[valueKey]uint64{},
+		links: map[string]string{}}
 	br := bufio.NewReaderSize(r, 1<<20)
 	head, _ := br.Peek(br.Size())
 	if x.main == 0 {
@@ -133,6 +134,7 @@ type importer struct {
 	carried string // what stood in front of "strace: Process 12 attached"
 	output  []byte // a call whose output stands in the middle of it, so far; nil if there is none
 	calls   int
+	links   map[string]string // symbolic links that opens proved: absolute names and targets
 	values  map[valueKey]uint64
 	fields  []*field // scratch
 }
@@ -157,6 +159,7 @@ type process struct {
 	first       *process // the first of its ancestors that is in the trace; may be itself
 	cwd         bool     // of first: known
 	opens       bool     // the trace has calls that open files
+	jailed      bool     // its names may be of another root, or of other mounts, than those of -y
 	copied      int      // of fds
 	fds         format.Files
 }
@@ -353,7 +356,8 @@ func (x *importer) newThread(tid uint32, by *thread, group bool) (*thread, error
 		t.p = by.p
 	default:
 		t.p = &process{
-			pid: tid, parent: by.p.pid, by: by.p, first: by.p.first, opens: by.p.opens, fds: format.Files{},
+			pid: tid, parent: by.p.pid, by: by.p, first: by.p.first, opens: by.p.opens, jailed: by.p.jailed,
+			fds: format.Files{},
 		}
 		if n := len(by.p.fds); x.copied+n <= maxCopied {
 			maps.Copy(t.p.fds, by.p.fds)
