@@ -4,7 +4,6 @@ package format
 
 import (
 	"bufio"
-	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -87,16 +86,7 @@ type Writer struct {
 	round   uint32 // frames written: there is one shard, so each is a round
 	err     error
 
-	spool *os.File // records as they came, if they are unsorted
-	index []spooled
-	bytes int64
-}
-
-// spooled is where an unsorted record lies.
-type spooled struct {
-	time   uint64
-	offset int64
-	length int32
+	spool *spool // records as they came, if they are unsorted
 }
 
 // frameBytes is when a frame is written.
@@ -142,14 +132,13 @@ func (w *Writer) flush() {
 // keep spools a record.
 func (w *Writer) keep(r *trace.Record, time uint64) error {
 	if w.spool == nil {
-		if w.spool, w.err = os.CreateTemp(filepath.Dir(w.file.Name()), "unsorted"); w.err != nil {
+		if w.spool, w.err = newSpool(dirOf(w.file)); w.err != nil {
 			return w.err
 		}
 	}
 	at := len(w.payload)
 	w.payload = trace.AppendRecord(w.payload, r)
-	w.index = append(w.index, spooled{time, w.bytes + int64(at), int32(len(w.payload) - at)})
-	if len(w.payload) >= frameBytes {
+	if w.err = w.spool.add(time, at, len(w.payload)-at); w.err == nil && len(w.payload) >= frameBytes {
 		w.drain()
 	}
 	return w.err
@@ -160,8 +149,7 @@ func (w *Writer) drain() {
 	if w.err != nil || w.spool == nil {
 		return
 	}
-	_, w.err = w.spool.Write(w.payload)
-	w.bytes += int64(len(w.payload))
+	w.err = w.spool.append(w.payload)
 	w.payload = w.payload[:0]
 }
 
@@ -171,19 +159,21 @@ func (w *Writer) sort() {
 	if w.err != nil || w.spool == nil {
 		return
 	}
-	slices.SortStableFunc(w.index, func(a, b spooled) int { return cmp.Compare(a.time, b.time) })
-	for _, s := range w.index {
+	err := w.spool.each(func(s *spooled) error {
 		at := len(w.payload)
 		w.payload = slices.Grow(w.payload, int(s.length))[:at+int(s.length)]
-		if _, w.err = w.spool.ReadAt(w.payload[at:], s.offset); w.err != nil {
-			return
+		if _, err := w.spool.records.ReadAt(w.payload[at:], s.offset); err != nil {
+			return err
 		}
 		w.until = max(w.until, s.time)
 		if len(w.payload) >= frameBytes {
 			w.flush()
 		}
+		return w.err
+	})
+	if w.err == nil {
+		w.err = err
 	}
-	w.index = nil
 }
 
 func (w *Writer) close() error {
@@ -196,8 +186,7 @@ func (w *Writer) close() error {
 		w.err = w.buf.Flush()
 	}
 	if w.spool != nil {
-		w.spool.Close()
-		os.Remove(w.spool.Name())
+		w.spool.close()
 	}
 	if err := w.file.Close(); w.err == nil {
 		w.err = err
