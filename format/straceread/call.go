@@ -75,10 +75,8 @@ func (x *importer) call(t *thread, text string, enter, resumed uint64) error {
 	if err := x.before(t, c, args); err != nil {
 		return err
 	}
-	if r.note != "" && r.ret >= 0 {
-		if err := x.opensLink(t, c, args, r.note); err != nil {
-			return err
-		}
+	if err := x.opensLink(t, c, args, &r); err != nil {
+		return err
 	}
 	t.p.fds.Position(c)
 	if err := x.w.Call(c); err != nil {

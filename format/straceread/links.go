@@ -21,9 +21,12 @@ const maxHops = 40
 
 // opensLink says that a symbolic link is in the name that an open was given, if the name that -y writes
 // behind its result is another one. A tape then has both names of the file.
-func (x *importer) opensLink(t *thread, c *format.Call, args []field, note string) error {
+func (x *importer) opensLink(t *thread, c *format.Call, args []field, r *result) error {
+	if r.note == "" || r.ret < 0 {
+		return nil
+	}
 	given := givenName(c, args)
-	_, real := object(note)
+	_, real := object(r.note)
 	if given == "" || t.p.jailed || !strings.HasPrefix(real, "/") || strings.Contains(real, "<") {
 		return nil
 	}
@@ -31,15 +34,7 @@ func (x *importer) opensLink(t *thread, c *format.Call, args []field, note strin
 	if reached == real || given == real || len(x.links) >= maxLinks {
 		return nil
 	}
-	name, target := reached, real
-	for {
-		dir, last := path.Split(name)
-		to, lastTo := path.Split(target)
-		if last != lastTo || dir == "/" || to == "/" {
-			break
-		}
-		name, target = strings.TrimSuffix(dir, "/"), strings.TrimSuffix(to, "/")
-	}
+	name, target := withoutCommon(reached, real)
 	if strings.HasPrefix(target, name+"/") && x.links[name] == "" && name == reached {
 		return nil // the file was opened while another one was mounted over its directory
 	}
@@ -52,6 +47,18 @@ func (x *importer) opensLink(t *thread, c *format.Call, args []field, note strin
 		}
 	}
 	return x.link(t, c, name, target)
+}
+
+// withoutCommon takes the last parts off two names that are the same, but leaves one of each.
+func withoutCommon(name, target string) (string, string) {
+	for {
+		dir, last := path.Split(name)
+		to, lastTo := path.Split(target)
+		if last != lastTo || dir == "/" || to == "/" {
+			return name, target
+		}
+		name, target = strings.TrimSuffix(dir, "/"), strings.TrimSuffix(to, "/")
+	}
 }
 
 // link says that a name is a symbolic link.

@@ -93,7 +93,7 @@ func resultAt(text string) int {
 	}
 }
 
-// output takes a line that follows the beginning of a call whose output is printed. It returns the
+// continuedOutput takes a line that follows the beginning of a call whose output is printed. It returns the
 // whole call once its rest has come.
 func (x *importer) continuedOutput(s string) (whole string, ok bool) {
 	if len(x.output)+len(s) > maxOutput {

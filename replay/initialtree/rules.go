@@ -267,14 +267,19 @@ func (in *inference) statCall(ev *event.Event) {
 		}
 	}
 	if o.typ == tree.Symlink && effect.TypeOf(st.Mode) == tree.Symlink {
-		o.detail().length = st.Size
-		c := in.nodeOf(ev, 0, false)
-		if c != nil && c.obj == o && o.guessed && int64(len(o.more.target)) != st.Size {
-			in.names.leadTo(c, strings.Repeat("?", int(min(max(st.Size, 1), 255))))
-			o.guessed = true
-		}
+		in.linkHasLength(ev, o, st.Size)
 	}
 	o.hadSize(st.Size)
+}
+
+// linkHasLength notes how long the target of a link is that a stat found.
+func (in *inference) linkHasLength(ev *event.Event, o *object, size int64) {
+	o.detail().length = size
+	c := in.nodeOf(ev, 0, false)
+	if c != nil && c.obj == o && o.guessed && int64(len(o.more.target)) != size {
+		in.names.leadTo(c, strings.Repeat("?", int(min(max(size, 1), 255))))
+		o.guessed = true
+	}
 }
 
 // statted returns the object that a stat found. ok says that st is known.
