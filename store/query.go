@@ -71,7 +71,7 @@ func open(o *QueryOptions) (*sql.DB, error) {
 type session struct {
 	db    *sql.DB
 	conn  *sql.Conn
-	spill string
+	spill *wholefile.NewDir
 }
 
 // begin starts a session, in which the file out can be written, unless that is "".
@@ -96,7 +96,7 @@ func begin(ctx context.Context, tapes []*trace.Tape, out string, o *QueryOptions
 	if err := registerChunks(s.conn, tapes); err != nil {
 		return nil, fmt.Errorf("prepare query: %w", err)
 	}
-	for _, st := range setup(tapes, s.spill, out) {
+	for _, st := range setup(tapes, s.spill.Temp, out) {
 		if err := s.exec(ctx, st); err != nil {
 			return nil, err
 		}
@@ -111,7 +111,7 @@ func newSession(ctx context.Context, o *QueryOptions) (*session, error) {
 		return nil, err
 	}
 	s := &session{db: db}
-	if s.spill, err = os.MkdirTemp("", "iotape-query-"); err != nil {
+	if s.spill, err = wholefile.TempDir("iotape-query"); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
 	if s.conn, err = db.Conn(ctx); err != nil {
@@ -133,7 +133,7 @@ func (s *session) close() error {
 	if s.conn != nil {
 		errs = append(errs, s.conn.Close())
 	}
-	return errors.Join(append(errs, s.db.Close(), os.RemoveAll(s.spill))...)
+	return errors.Join(append(errs, s.db.Close(), s.spill.Close())...)
 }
 
 // Rows is a running query's result. It must be closed.

@@ -88,7 +88,7 @@ func OpenTables(ctx context.Context, views []View, out string, o *QueryOptions) 
 		}
 	}()
 	var allowed []string
-	statements := []string{"SET preserve_insertion_order = true", "SET temp_directory = " + quote(s.spill)}
+	statements := []string{"SET preserve_insertion_order = true", "SET temp_directory = " + quote(s.spill.Temp)}
 	for i := range views {
 		for _, f := range views[i].Files {
 			allowed = append(allowed, quote(f))

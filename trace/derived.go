@@ -38,11 +38,11 @@ func (t *Tape) DeriveElsewhere() error {
 	if t.derived != "" {
 		return nil
 	}
-	dir, err := os.MkdirTemp("", "iotape-index-")
+	dir, err := wholefile.TempDir("iotape-index")
 	if err != nil {
 		return fmt.Errorf("directory for what is derived from %s: %w", t.name, err)
 	}
-	t.derived = dir
+	t.derived, t.temporary = dir.Temp, dir
 	return nil
 }
 

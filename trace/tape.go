@@ -35,19 +35,20 @@ var (
 
 // Tape is an open tape. It is safe for concurrent use, its EventReaders are not.
 type Tape struct {
-	dir      string // absolute
-	name     string // as it was opened
-	derived  string // where derived files are, if not in dir
-	manifest *Manifest
-	seal     string // check of the manifest, "" if there is no sound one
-	salvage  bool   // a content file that cannot be opened is empty
-	files    []*os.File
-	events   *blockFile
-	content  *blockFile
-	packs    packCache
-	decoder  *zstd.Decoder // safe for concurrent use
-	onClose  func() error
-	stacks   tapeStacks
+	dir       string            // absolute
+	name      string            // as it was opened
+	derived   string            // where derived files are, if not in dir
+	temporary *wholefile.NewDir // of derived
+	manifest  *Manifest
+	seal      string // check of the manifest, "" if there is no sound one
+	salvage   bool   // a content file that cannot be opened is empty
+	files     []*os.File
+	events    *blockFile
+	content   *blockFile
+	packs     packCache
+	decoder   *zstd.Decoder // safe for concurrent use
+	onClose   func() error
+	stacks    tapeStacks
 }
 
 // Open opens the tape in the directory at path. If path holds something else, the error
@@ -286,7 +287,7 @@ func (t *Tape) Close() error {
 		t.onClose = nil
 	}
 	if t.derived != "" {
-		errs = append(errs, os.RemoveAll(t.derived))
+		errs = append(errs, t.temporary.Close())
 		t.derived = ""
 	}
 	return errors.Join(errs...)

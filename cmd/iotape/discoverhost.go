@@ -14,6 +14,7 @@ import (
 
 	"github.com/iotape/iotape/causal/throttle/hosts"
 	"github.com/iotape/iotape/cmd/internal/cli"
+	"github.com/iotape/iotape/pipe/wholefile"
 	"github.com/iotape/iotape/record/throttlerun"
 )
 
@@ -33,14 +34,15 @@ starts it. Start it by hand if only another program can start programs on all ho
 			// A hub that was killed reads no messages any more: what is here is to be
 			// ended and removed none the less.
 			signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-			dir, err := os.MkdirTemp("", "iotape-part-*")
+			work, err := wholefile.TempDir("iotape-part")
 			if err != nil {
 				return err
 			}
-			defer os.RemoveAll(dir)
+			defer work.Close()
+			tape := filepath.Join(work.Temp, "part.tape")
 			return hosts.Join(cmd.Context(), hub, secret, name,
 				func(ctx context.Context, t *hosts.Task) (string, error) {
-					return throttlerun.RecordPart(ctx, c.Reporter(), cli.Program(), t, filepath.Join(dir, "part.tape"))
+					return throttlerun.RecordPart(ctx, c.Reporter(), cli.Program(), t, tape)
 				})
 		},
 	}

@@ -205,9 +205,11 @@ func samples(t *testing.T) map[string][]byte {
 			continue
 		}
 		b := trim(contents(t, path))
-		if tape(t, path, filepath.Join(t.TempDir(), "input"+filepath.Ext(path)), b) == nil {
+		read := tape(t, path, filepath.Join(t.TempDir(), "input"+filepath.Ext(path)), b)
+		if read == nil {
 			continue // a part of it alone is not read
 		}
+		read.Close()
 		formats[f.ID] = true
 		found[filepath.Base(filepath.Dir(filepath.Dir(path)))+"/"+filepath.Base(path)] = b
 	}

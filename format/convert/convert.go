@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -138,11 +137,12 @@ func (unclosed) Close() error { return nil }
 
 // importTape makes a stream of each host in the file, and a tape of those.
 func (cv *conversion) importTape(ctx context.Context) (*Result, error) {
-	dir, err := os.MkdirTemp("", "iotape-convert-") // for what does not come from a file
+	work, err := wholefile.TempDir("iotape-convert") // for what does not come from a file
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
+	defer work.Close()
+	dir := work.Temp
 	f, err := all.Open(ctx, cv.in, dir)
 	if err != nil {
 		return nil, err

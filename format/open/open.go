@@ -12,6 +12,7 @@ import (
 	"github.com/iotape/iotape/format/all"
 	"github.com/iotape/iotape/format/tapes"
 	"github.com/iotape/iotape/pipe"
+	"github.com/iotape/iotape/pipe/wholefile"
 	"github.com/iotape/iotape/trace"
 )
 
@@ -69,15 +70,16 @@ func temporary(ctx context.Context, path string) (*trace.Tape, error) {
 // making makes a tape of what open returns, which may use a directory meanwhile. path is its
 // name for messages.
 func making(ctx context.Context, path string, open func(dir string) (*os.File, error)) (_ *trace.Tape, err error) {
-	dir, err := os.MkdirTemp("", "iotape-open-")
+	work, err := wholefile.TempDir("iotape-open")
 	if err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			os.RemoveAll(dir)
+			work.Close()
 		}
 	}()
+	dir := work.Temp
 	in, err := open(dir)
 	if err != nil {
 		return nil, err
@@ -97,7 +99,7 @@ func making(ctx context.Context, path string, open func(dir string) (*os.File, e
 	if err != nil {
 		return nil, err
 	}
-	t.OnClose(func() error { return os.RemoveAll(dir) })
+	t.OnClose(work.Close)
 	return t, nil
 }
 

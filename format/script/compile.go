@@ -95,12 +95,12 @@ func (c *compiler) openContent() error {
 
 // seal makes a stream of the lines, and the tape's events of that.
 func (c *compiler) seal(ctx context.Context, program string) (*trace.Manifest, error) {
-	work, err := os.MkdirTemp("", "iotape-script-")
+	work, err := wholefile.TempDir("iotape-script")
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(work)
-	im := format.NewImport(work, program)
+	defer work.Close()
+	im := format.NewImport(work.Temp, program)
 	if c.w, err = im.Host(""); err != nil {
 		return nil, err
 	}

@@ -6,10 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/iotape/iotape/internal/hint"
+	"github.com/iotape/iotape/pipe/wholefile"
 	"github.com/iotape/iotape/trace"
 )
 
@@ -28,16 +28,16 @@ func Locate(dir string, err error) error {
 // Open compiles the script in dir into a tape that is gone when it is closed. program is
 // the name and version of who does it.
 func Open(ctx context.Context, dir, program string) (_ *trace.Tape, err error) {
-	work, err := os.MkdirTemp("", "iotape-script-")
+	work, err := wholefile.TempDir("iotape-script")
 	if err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			os.RemoveAll(work)
+			work.Close()
 		}
 	}()
-	name := filepath.Join(work, "script.tape")
+	name := filepath.Join(work.Temp, "script.tape")
 	tw, err := trace.CreateTape(name)
 	if err != nil {
 		return nil, err
@@ -54,6 +54,6 @@ func Open(ctx context.Context, dir, program string) (_ *trace.Tape, err error) {
 	if err != nil {
 		return nil, err
 	}
-	t.OnClose(func() error { return os.RemoveAll(work) })
+	t.OnClose(work.Close)
 	return t, nil
 }

@@ -257,8 +257,9 @@ var rules = []rule{
 		why:   "a table of tapes, wherever they come from",
 	},
 	{
-		of:    []string{"store/lake"},
-		only:  []string{"analyze/flow", "analyze/report/...", "pipe/objectstore", "store", "store/catalogue", "trace"},
+		of: []string{"store/lake"},
+		only: []string{"analyze/flow", "analyze/report/...", "pipe/objectstore", "pipe/wholefile", "store",
+			"store/catalogue", "trace"},
 		never: []string{"record/capture/...", "replay/...", "seal", "fleet/...", "web/...", "cmd/..."},
 		why:   "tables of tapes, wherever they come from",
 	},
@@ -323,9 +324,10 @@ var rules = []rule{
 		why:   "foreign files to streams; format/tapes makes tapes of them",
 	},
 	{
-		of:   []string{"format/open"},
-		only: []string{"format/all", "format/tapes", "pipe", "record/sealing", "trace", "transform/slice"},
-		why:  "the front door: what a file is, and who opens it",
+		of: []string{"format/open"},
+		only: []string{"format/all", "format/tapes", "pipe", "pipe/wholefile", "record/sealing", "trace",
+			"transform/slice"},
+		why: "the front door: what a file is, and who opens it",
 	},
 	{
 		of:    []string{"replay/..."},

@@ -253,6 +253,14 @@ func (d *NewDir) Close() error {
 	return errors.Join(err, d.lock.Close())
 }
 
+// TempDir makes a directory for temporary files below os.TempDir, which Close removes. It
+// first removes those of the same name whose makers were killed.
+func TempDir(name string) (*NewDir, error) {
+	path := filepath.Join(os.TempDir(), name)
+	RemoveLeft(path)
+	return CreateDir(path, 0o700)
+}
+
 // RemoveLeft removes the temporary files and directories for path that nobody writes any
 // more: their makers were killed.
 func RemoveLeft(path string) {

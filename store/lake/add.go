@@ -14,6 +14,7 @@ import (
 
 	"github.com/apache/iceberg-go"
 
+	"github.com/iotape/iotape/pipe/wholefile"
 	"github.com/iotape/iotape/store"
 	"github.com/iotape/iotape/store/catalogue"
 	"github.com/iotape/iotape/trace"
@@ -145,11 +146,12 @@ func (l *Lake) has(ctx context.Context, s *state, row *catalogue.Row) (bool, err
 // into the directory out.
 func (l *Lake) withTables(ctx context.Context, out string, tables []*definition, s *state, files [][]*part,
 	f func(*store.Tables) error) (err error) {
-	work, err := os.MkdirTemp("", "iotape-lake-")
+	temp, err := wholefile.TempDir(tempName)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
+	defer func() { err = errors.Join(err, temp.Close()) }()
+	work := temp.Temp
 	var views []store.View
 	for i, d := range tables {
 		dir := filepath.Join(work, d.name)
@@ -178,11 +180,12 @@ func definitionOf(name string) *definition {
 
 // prepare stores the files of a tape.
 func (l *Lake) prepare(ctx context.Context, s *state, tape *trace.Tape, row *catalogue.Row) (_ *prepared, err error) {
-	work, err := os.MkdirTemp("", "iotape-lake-")
+	temp, err := wholefile.TempDir(tempName)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
+	defer func() { err = errors.Join(err, temp.Close()) }()
+	work := temp.Temp
 	views, err := l.views(ctx, tape, row, work)
 	if err != nil {
 		return nil, err

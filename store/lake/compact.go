@@ -6,11 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/apache/iceberg-go"
 
+	"github.com/iotape/iotape/pipe/wholefile"
 	"github.com/iotape/iotape/store"
 )
 
@@ -76,11 +76,12 @@ func smallOnes(parts []*part) (groups [][]*part) {
 
 // join replaces files of one partition by one.
 func (l *Lake) join(ctx context.Context, d *definition, s *state, group []*part, done *Compacted) (err error) {
-	work, err := os.MkdirTemp("", "iotape-lake-")
+	temp, err := wholefile.TempDir(tempName)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
+	defer func() { err = errors.Join(err, temp.Close()) }()
+	work := temp.Temp
 	w := &writer{l: l, dir: work}
 	m := s.tables[d.name].clone()
 	m.extend(d)

@@ -12,12 +12,15 @@ import (
 	"maps"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/iotape/iotape/pipe/wholefile"
 )
 
 // embedded is the catalogue in the lake itself: a file for each commit, with a number, which
@@ -263,14 +266,14 @@ func (e *embedded) owns(string) bool { return true }
 
 // replace writes a file with a number.
 func (e *embedded) replace(ctx context.Context, key string, number int64) error {
-	f, err := os.CreateTemp("", "iotape-lake-")
+	work, err := wholefile.TempDir(tempName)
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name())
-	_, err = f.WriteString(strconv.FormatInt(number, 10))
-	if err := errors.Join(err, f.Close()); err != nil {
+	defer work.Close()
+	name := filepath.Join(work.Temp, "number")
+	if err := os.WriteFile(name, []byte(strconv.FormatInt(number, 10)), 0o600); err != nil {
 		return err
 	}
-	return e.l.files.Put(ctx, key, f.Name())
+	return e.l.files.Put(ctx, key, name)
 }

@@ -21,6 +21,9 @@ import (
 	"github.com/iotape/iotape/store"
 )
 
+// tempName is what the directories for temporary files are named after.
+const tempName = "iotape-lake"
+
 // Options for Open.
 type Options struct {
 	// Catalogue is the address of an Iceberg REST catalogue that has the tables; "" means the

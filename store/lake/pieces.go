@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/iotape/iotape/pipe/wholefile"
 	"github.com/iotape/iotape/store"
 )
 
@@ -45,12 +46,12 @@ func (l *Lake) pieces(ctx context.Context, s *state, table string, r *Range,
 
 func (l *Lake) piece(ctx context.Context, d *definition, s *state, parts []*part, r *Range,
 	f func(t *store.Tables, day int32) error) (err error) {
-	work, err := os.MkdirTemp("", "iotape-lake-")
+	work, err := wholefile.TempDir(tempName)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
-	dir := filepath.Join(work, d.name)
+	defer func() { err = errors.Join(err, work.Close()) }()
+	dir := filepath.Join(work.Temp, d.name)
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return err
 	}

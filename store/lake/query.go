@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/iotape/iotape/pipe/wholefile"
 	"github.com/iotape/iotape/store"
 	"github.com/iotape/iotape/store/catalogue"
 )
@@ -16,14 +17,14 @@ import (
 // Rows are the result of a query. They must be closed.
 type Rows struct {
 	*store.Rows
-	work string
+	work *wholefile.NewDir
 	// Files and Bytes are what the engine was given to read, of what the tables have.
 	Files, AllFiles int
 	Bytes, AllBytes int64
 }
 
 // Close ends the query, and removes its temporary files.
-func (r *Rows) Close() error { return errors.Join(r.Rows.Close(), os.RemoveAll(r.work)) }
+func (r *Rows) Close() error { return errors.Join(r.Rows.Close(), r.work.Close()) }
 
 // Select runs one SELECT over the rows of a range, in the tables of the lake that it names. The
 // engine gets the files that can have such rows and that the statement's conditions leave, and
@@ -52,14 +53,15 @@ func (l *Lake) selectRows(ctx context.Context, query string, args []any, r *Rang
 	}
 	defer func() { err = errors.Join(err, q.close()) }()
 	q.off = !prune
-	work, err := os.MkdirTemp("", "iotape-lake-")
+	temp, err := wholefile.TempDir(tempName)
 	if err != nil {
 		return nil, err
 	}
-	rows := &Rows{work: work}
+	work := temp.Temp
+	rows := &Rows{work: temp}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, os.RemoveAll(work))
+			err = errors.Join(err, temp.Close())
 		}
 	}()
 	var views []store.View

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/pipe/wholefile"
 	"github.com/iotape/iotape/predicate"
 	"github.com/iotape/iotape/trace"
 )
@@ -18,19 +19,20 @@ import (
 // Temporary makes a slice of a tape in a new directory below dir ("": os.TempDir). Close of
 // the returned tape removes the directory. It returns ErrEmpty if no event is wanted.
 func Temporary(ctx context.Context, t *trace.Tape, dir string, o *Options) (*trace.Tape, error) {
-	work, err := os.MkdirTemp(dir, "iotape-filter-*.partial")
+	if dir == "" {
+		dir = os.TempDir()
+	}
+	path := filepath.Join(dir, "iotape-filter")
+	wholefile.RemoveLeft(path)
+	work, err := wholefile.CreateDir(path, 0o700)
 	if err != nil {
 		return nil, err
 	}
-	remove := func() error { return os.RemoveAll(work) }
-	part, err := into(ctx, t, filepath.Join(work, filepath.Base(t.Name())), o)
+	part, err := into(ctx, t, filepath.Join(work.Temp, filepath.Base(t.Name())), o)
 	if err != nil {
-		if removeErr := remove(); removeErr != nil {
-			err = errors.Join(err, removeErr)
-		}
-		return nil, err
+		return nil, errors.Join(err, work.Close())
 	}
-	part.OnClose(remove)
+	part.OnClose(work.Close)
 	return part, nil
 }
 

@@ -22,6 +22,9 @@ import (
 
 // Finish says what went wrong and returns the exit status.
 func (c *Console) Finish(cmd *cobra.Command, err error) int {
+	if err == nil && discarded.Load() {
+		err = context.Canceled
+	}
 	if err == nil {
 		return ExitOK
 	}

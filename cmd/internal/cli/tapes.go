@@ -24,6 +24,7 @@ import (
 
 // OpenTape opens the tape that an argument names, or a temporary one of what it names.
 func OpenTape(ctx context.Context, path string) (*trace.Tape, error) {
+	endsStalled(ctx)
 	if !open.Sealed(path) {
 		// With a reader that goes away, head(1) say, writing is to fail instead of
 		// killing: the temporary tape has to be removed.
