@@ -15,8 +15,8 @@ import (
 	"github.com/iotape/iotape/internal/testenv"
 )
 
-// secretProgram makes and moves secrets: a private key, a password in a configuration, in two writes of one file, in
-// its environment, in arguments, and through a pipe. Then it waits.
+// secretProgram makes and moves secrets: a private key, a password in a configuration, in two writes of one file, with
+// some time between them too, in its environment, in arguments, and through a pipe. Then it waits.
 const secretProgram = `
 umask 077
 { printf 'host=db pass'; printf 'word=hunter2-%s\n' config; printf 'port=1\n'; } > work/config
@@ -26,8 +26,10 @@ PGPASSWORD=hunter2-environ /bin/true
 printf 'key AKIAHUNTER2HUNTER2AB.\n' >> work/header
 if command -v ssh-keygen > /dev/null; then ssh-keygen -q -t ed25519 -N '' -f work/key; cat work/key > work/key.copy; fi
 dd if=/dev/zero of=work/large bs=1M count=20 2> /dev/null
+x=zq; printf "password=${x}7first" > work/halves
 touch work/ready
 read go
+printf "${x}7second\n" >> work/halves
 `
 
 // TestRedact records a program with secrets: none is in a file of the recording, during or after it, lengths are as
@@ -61,7 +63,8 @@ func TestRedact(t *testing.T) {
 		if !eventually(func() bool { _, err := os.Stat(filepath.Join(e.dir, "work/ready")); return err == nil }) {
 			t.Fatalf("the program does not get ready:\n%s", said.String())
 		}
-		secrets := []string{"hunter2-config", "hunter2-environ", "hunter2.argument", "HUNTER2HUNTER"}
+		secrets := []string{"hunter2-config", "hunter2-environ", "hunter2.argument", "HUNTER2HUNTER",
+			"zq7first", "zq7second"}
 		if key, err := os.ReadFile(filepath.Join(e.dir, "work/key")); err == nil {
 			secrets = append(secrets, strings.Split(string(key), "\n")[1:4]...)
 		} else {

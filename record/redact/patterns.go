@@ -23,6 +23,12 @@ type pattern struct {
 	name string
 	re   *regexp.Regexp
 	need []string // in lower case: text without any of these is not searched
+	tail *regexp.Regexp
+}
+
+// needed reports whether a text can have a match.
+func (x *pattern) needed(lower []byte) bool {
+	return len(x.need) == 0 || containsAny(lower, x.need)
 }
 
 // Builtin is the name that stands for the built-in patterns, on the command line and in files.
@@ -30,24 +36,36 @@ const Builtin = "builtin"
 
 // builtin is the built-in list. It is made when it is asked for: most commands never do.
 var builtin = sync.OnceValue(func() []pattern {
-	return []pattern{
-		{"private-key", regexp.MustCompile(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----([A-Za-z0-9+/=\s:,\\.-]*)`),
-			[]string{"private key"}},
-		{"aws-key-id", regexp.MustCompile(`\b((?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{16})\b`),
-			[]string{"akia", "asia", "aroa", "aida"}},
-		{"aws-secret", regexp.MustCompile(`(?i)aws_?(?:secret|session)_?(?:access_?)?(?:key|token)["']?\s*[=:]\s*` +
-			`["']?([A-Za-z0-9+/=]{16,})`), []string{"aws"}},
-		{"authorization", regexp.MustCompile(`(?i)authorization["']?\s*[:=]\s*["']?(?:[a-z]+[ \t]+)?` +
-			`([A-Za-z0-9._~+/-]{4,}=*)`), []string{"authorization"}},
-		{"bearer", regexp.MustCompile(`(?i)\bbearer[ \t]+([A-Za-z0-9._~+/-]{16,}=*)`), []string{"bearer"}},
-		{"known-token", regexp.MustCompile(`\b((?:gh[pousr]_[A-Za-z0-9]{30,}|xox[abprs]-[A-Za-z0-9-]{10,}|` +
-			`glpat-[A-Za-z0-9_-]{20,}|sk_live_[A-Za-z0-9]{16,}))`), []string{"gh", "xox", "glpat-", "sk_live_"}},
-		{"password", regexp.MustCompile(`(?i)(?:password|passwd|passphrase|pgpassword|mysql_pwd|secret|api_?key|auth_?token|` +
-			`access_?token)["']?\s*[=:]\s*(?:"([^"\x00\r\n]+)"|'([^'\x00\r\n]+)'|([^\s"'&;,\x00]+))`),
-			[]string{"passw", "passphrase", "mysql_pwd", "secret", "key", "token"}},
-		{"password-in-url", regexp.MustCompile(`(?i)\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@\x00]{1,256}:([^\s/@\x00]{1,256})@`),
-			[]string{"://"}},
+	list := []pattern{
+		{name: "private-key", re: regexp.MustCompile(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----` +
+			`([A-Za-z0-9+/=\s:,\\.-]*)`),
+			need: []string{"private key"}},
+		{name: "aws-key-id", re: regexp.MustCompile(`\b((?:AKIA|ASIA|AROA|AIDA)[A-Z0-9]{16})\b`),
+			need: []string{"akia", "asia", "aroa", "aida"}},
+		{name: "aws-secret", re: regexp.MustCompile(`(?i)aws_?(?:secret|session)_?(?:access_?)?(?:key|token)["']?\s*[=:]\s*` +
+			`["']?([A-Za-z0-9+/=]{16,})`), need: []string{"aws"}},
+		{name: "authorization", re: regexp.MustCompile(`(?i)authorization["']?\s*[:=]\s*["']?(?:[a-z]+[ \t]+)?` +
+			`([A-Za-z0-9._~+/-]{4,}=*)`), need: []string{"authorization"}},
+		{name: "cookie", re: regexp.MustCompile(`(?i)\b(?:set-)?cookie["']?:[ \t]*["']?([^\r\n\x00"']+)`),
+			need: []string{"cookie"}},
+		{name: "netrc", re: regexp.MustCompile(`(?i)\b(?:machine\s+\S{1,256}|default)\s+login\s+\S{1,256}\s+` +
+			`password\s+(\S+)`), need: []string{"login"}},
+		{name: "pgpass", re: regexp.MustCompile(`(?m)^[^:#\s]{1,256}:(?:[0-9]{1,5}|\*):[A-Za-z_*][^:\s]{0,63}:` +
+			`[A-Za-z_*][^:\s]{0,63}:([^\s\x00]+)$`), need: []string{":"}},
+		{name: "bearer", re: regexp.MustCompile(`(?i)\bbearer[ \t]+([A-Za-z0-9._~+/-]{16,}=*)`), need: []string{"bearer"}},
+		{name: "known-token", re: regexp.MustCompile(`\b((?:gh[pousr]_[A-Za-z0-9]{30,}|xox[abprs]-[A-Za-z0-9-]{10,}|` +
+			`glpat-[A-Za-z0-9_-]{20,}|sk_live_[A-Za-z0-9]{16,}))`), need: []string{"gh", "xox", "glpat-", "sk_live_"}},
+		{name: "password", re: regexp.MustCompile(`(?i)(?:password|passwd|passphrase|pgpassword|mysql_pwd|secret|api_?key|` +
+			`auth_?token|access_?token)["']?\s*[=:]\s*(?:"([^"\x00\r\n]+)"|'([^'\x00\r\n]+)'|([^\s"'&;,\x00]+))`),
+			need: []string{"passw", "passphrase", "mysql_pwd", "secret", "key", "token"}},
+		{name: "password-in-url", re: regexp.MustCompile(`(?i)\b[a-z][a-z0-9+.-]{1,20}://` +
+			`[^\s/:@\x00]{1,256}:([^\s/@\x00]{1,256})@`),
+			need: []string{"://"}},
 	}
+	for i := range list {
+		list[i].tail = tailOf(list[i].re.String())
+	}
+	return list
 })
 
 const (
@@ -86,7 +104,8 @@ func Load(name string) (*Patterns, error) {
 		if re.MatchString("") {
 			return nil, fmt.Errorf("%s:%d: the pattern matches the empty text, and so everything", name, i+1)
 		}
-		p.list = append(p.list, pattern{name: fmt.Sprintf("line %d", i+1), re: re})
+		p.list = append(p.list, pattern{name: fmt.Sprintf("line %d", i+1), re: re,
+			tail: tailOf(line)})
 	}
 	if len(p.list) == 0 || len(p.list) > maxPatterns {
 		return nil, fmt.Errorf("%s has %d patterns: a file has from 1 to %d", name, len(p.list), maxPatterns)
@@ -105,13 +124,11 @@ func (p *Patterns) find(spans []span, text []byte) []span {
 	var lower []byte
 	for i := range p.list {
 		x := &p.list[i]
-		if len(x.need) > 0 {
-			if lower == nil {
-				lower = bytes.ToLower(text)
-			}
-			if !containsAny(lower, x.need) {
-				continue
-			}
+		if lower == nil && len(x.need) > 0 {
+			lower = bytes.ToLower(text)
+		}
+		if !x.needed(lower) {
+			continue
 		}
 		for _, m := range x.re.FindAllSubmatchIndex(text, -1) {
 			if len(m) == 2 {

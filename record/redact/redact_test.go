@@ -28,6 +28,11 @@ func TestBuiltin(t *testing.T) {
 		{`{"password": "two words"}`, `{"password": "*********"}`},
 		{"PGPASSWORD=s3cret\x00HOME=/root\x00", "PGPASSWORD=******\x00HOME=/root\x00"},
 		{"postgres://joe:pw@host/db", "postgres://joe:**@host/db"},
+		{"Cookie: sid=31d4d96e407aad42\r\nHost: x", "Cookie: ********************\r\nHost: x"},
+		{"set-cookie: a=b; Path=/\r\n", "set-cookie: ***********\r\n"},
+		{"machine h.example login joe password pw1\n", "machine h.example login joe password ***\n"},
+		{"# h:1:d:u:x\ndb:5432:*:joe:s3cret\n", "# h:1:d:u:x\ndb:5432:*:joe:******\n"},
+		{"root:x:0:0:root:/root\ncookies: no\n12:30:45:67:89 5", ""},
 		{"a passwordless, basic understanding of tokens: http://host:80/", ""},
 	} {
 		p, err := Load(Builtin)
@@ -96,7 +101,8 @@ func TestSink(t *testing.T) {
 		{"two files", [][]trace.Record{{write(1, 1, "a SEC"), write(2, 2, "RET b")}}, "a SEC|RET b|"},
 		{"calls of others between", [][]trace.Record{{write(1, 1, "SEC"), write(2, 2, "x"), write(1, 3, "RET")}},
 			"###|x|###|"},
-		{"two frames", [][]trace.Record{{write(1, 1, "a SEC")}, {write(1, 2, "RET b")}}, "a SEC|### b|"},
+		{"two frames", [][]trace.Record{{write(1, 1, "a SECR")}, {write(1, 2, "ET b")}}, "a ####|## b|"},
+		{"too short to tell", [][]trace.Record{{write(1, 1, "a SEC")}, {write(1, 2, "RET b")}}, "a SEC|### b|"},
 		{"a call in two records", [][]trace.Record{
 			{func() trace.Record { r := write(1, 1, "SEC"); r.Flags |= trace.CallMore; return r }()},
 			{{Type: trace.RecData, Op: uint16(event.OpWrite), PID: 1, TID: 1, Enter: 1, Flags: trace.DataLast,
@@ -134,6 +140,83 @@ func TestSink(t *testing.T) {
 				t.Errorf("content %q; want %q", got, tt.want)
 			}
 		})
+	}
+}
+
+// TestTwoFrames divides texts at each byte: nothing of a secret is in what is written before its end is known.
+func TestTwoFrames(t *testing.T) {
+	for _, tt := range []struct{ before, secret, after string }{
+		{"-----BEGIN PRIVATE KEY-----\n", "b3BlbnNzaC1rZXk=", "\n-----END PRIVATE KEY-----\n"},
+		{"GET / HTTP/1.1\r\nAuthorization: Bearer ", "abc.def-ghi", "\r\n\r\n"},
+		{"Authorization: Basic ", "dXNlcjpwYXNz", "\r\n"},
+		{"aws_secret_access_key = ", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "\n"},
+		{"x ghp_", "012345678901234567890123456789012345", " "},
+		{"key AKIA", "IOSFODNN7EXAMPLE", "\n"},
+		{"host=db password=", "hunter2", " dbname=x"},
+		{`{"password": "`, "two words", `"}`},
+		{"postgres://joe:", "hunter2", "@host/db"},
+		{"Set-Cookie: ", "sid=31d4d96e407aad42", "\r\n"},
+		{"machine h.example login joe password ", "hunter2", "\n"},
+		{"a line\ndb:5432:*:joe:", "s3cret", "\n"},
+	} {
+		p, err := Load(Builtin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := tt.before + tt.secret + tt.after
+		for at := 1; at < len(text); at++ {
+			var out frames
+			s := NewSink(&out, p)
+			for i, part := range []string{text[:at], text[at:]} {
+				r := write(1, uint64(i+1), part)
+				payload := trace.AppendRecord(nil, &r)
+				if err := s.WriteFrame(&trace.Frame{Kind: trace.FrameRecords}, payload); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got := strings.ReplaceAll(contentOf(t, out.b), "|", "")
+			if len(got) != len(text) {
+				t.Fatalf("%q divided at %d: %d bytes; want %d", text, at, len(got), len(text))
+			}
+			if secret := got[len(tt.before) : len(tt.before)+len(tt.secret)]; strings.Trim(secret, "#") != "" {
+				t.Errorf("%q divided at %d became %q", text, at, got)
+			}
+		}
+	}
+}
+
+// TestTails looks at ends of texts that can, and that cannot be the beginning of a secret.
+func TestTails(t *testing.T) {
+	for _, tt := range []struct{ pattern, text, want string }{
+		{"hunter[0-9]+", "a hunt", "a ****"},
+		{"hunter[0-9]+", "a hun", "a hun"},
+		{"pin (?:is )?([0-9]{4}) ok", "pin is 12", "pin is **"},
+		{"pin (?:is )?([0-9]{4}) ok", "pin is 1234 o", "pin is **** o"},
+		{"pin (?:is )?([0-9]{4}) ok", "pin is 1234 n", "pin is 1234 n"},
+		{"(?i)a(?:b([0-9]+)c)+;", "AB12cb34", "AB**cb**"},
+		{"x(?:(1+)|(2+))y", "x22", "x**"},
+		{`\bkey-([a-z]{3})\b`, "the key-ab", "the key-**"},
+		{`(?s)<(.{1,1000})>`, "<\n1", "<**"},
+		{"builtin", "some text that ends with a p", "some text that ends with a p"},
+		{"builtin", "a password", "a password"},
+	} {
+		name := filepath.Join(t.TempDir(), "patterns")
+		if err := os.WriteFile(name, []byte(tt.pattern+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p, err := Load(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := []byte(tt.text)
+		for _, m := range p.tails(nil, got) {
+			for i := m.from; i < m.to; i++ {
+				got[i] = '*'
+			}
+		}
+		if string(got) != tt.want {
+			t.Errorf("%s: %q became %q; want %q", tt.pattern, tt.text, got, tt.want)
+		}
 	}
 }
 

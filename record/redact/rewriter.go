@@ -199,7 +199,7 @@ func (s *Sink) remember(r *trace.Record, key fileKey, keyed bool) {
 
 // search masks the secrets in a text.
 func (s *Sink) search(key fileKey, t *text) {
-	s.spans = s.p.find(s.spans[:0], t.b)
+	s.spans = s.p.tails(s.p.find(s.spans[:0], t.b), t.b)
 	for _, m := range s.spans {
 		first, _ := slices.BinarySearchFunc(t.parts, m.from, func(p part, at int) int { return cmp.Compare(p.at, at) })
 		for _, p := range t.parts[max(first-1, 0):] {
