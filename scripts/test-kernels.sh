@@ -127,7 +127,7 @@ prepare() {
 
 # arm64_root SUITE: the files of machines of arm64. The packages are unpacked only.
 arm64_root() {
-	local root=$kernels/root-$1-arm64
+	local root=$kernels/_root-$1-arm64 # go looks into no directory with such a name
 	if [ ! -e "$root/done" ]; then
 		rm -rf "$root"
 		debootstrap --foreign --arch=arm64 --variant=minbase --include=python3-minimal "$1" "$root" http://deb.debian.org/debian >"$tmp/debootstrap" 2>&1 ||
