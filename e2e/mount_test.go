@@ -166,6 +166,10 @@ func TestMountReplay(t *testing.T) {
 	}
 	text, _ = m.run(t, m.iotape, "stat", "a.tape")
 	contains(t, text, "recorded with fuse")
+	text, _ = m.run(t, m.iotape, "print", "a.tape", "--processes", "--filter", "kind = described")
+	contains(t, text, "/git\" in \"")
+	text, _ = m.run(t, m.iotape, "print", "a.tape", "--filter", "exe glob git and op = openat")
+	contains(t, text, "openat(")
 	text, _ = m.run(t, m.iotape, "query", "a.tape", "SELECT count(*) > 100 AS enough FROM events WHERE op = 'pwrite64'")
 	contains(t, text, "true")
 	text, _ = m.run(t, m.iotape, "replay", "a.tape", "--into", "again", "--verify")

@@ -21,6 +21,7 @@ type matchState struct {
 	g        *Graph
 	kin      map[process]uint64 // bits of the roots that a process descends from
 	programs map[process]string
+	told     map[process]bool // the program is not that of an execve, but as a recording says
 	unknown  map[process]bool // asked for, and not known
 	facts    facts.Tracker
 	places   map[string]*place // by control group
@@ -64,7 +65,7 @@ func (p *matchState) init(g *Graph) {
 		p.kin = map[process]uint64{}
 	}
 	if g.follows.programs {
-		p.programs = map[process]string{}
+		p.programs, p.told = map[process]string{}, map[process]bool{}
 	}
 	if g.follows.facts {
 		p.places = map[string]*place{}
@@ -97,8 +98,12 @@ func (p *matchState) processes(ev *event.Event) {
 		}
 		if p.programs != nil {
 			delete(p.programs, child)
+			delete(p.told, child)
 			if exe, ok := p.programs[parent]; ok {
 				p.programs[child] = exe
+			}
+			if p.told[parent] {
+				p.told[child] = true
 			}
 		}
 	case ev.Kind == event.Call && p.programs != nil && (ev.Op == event.OpExecve || ev.Op == event.OpExecveat) &&
@@ -111,10 +116,12 @@ func (p *matchState) processes(ev *event.Event) {
 			name = ev.Paths[0].Raw
 		}
 		p.programs[process{ev.Host, ev.PID}] = name
+		delete(p.told, process{ev.Host, ev.PID})
 	case ev.Kind == event.Described && p.programs != nil:
 		key := process{ev.Host, ev.PID}
-		if p.programs[key] == "" {
-			p.programs[key] = facts.Of(ev).Exe
+		exe := facts.Of(ev).Exe                                  // "" where users or groups changed
+		if exe != "" && (p.programs[key] == "" || p.told[key]) { // a recording without execve says so each time
+			p.programs[key], p.told[key] = exe, true
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/event/facts"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -238,6 +239,25 @@ func TestProgramsAndSockets(t *testing.T) {
 	m.See(&event.Event{Kind: event.Forked, PID: 5, TID: 5, Child: 6, Ret: 6})
 	if call.PID = 6; !m.Match(call) {
 		t.Error("after fork the program is not known")
+	}
+
+	described := func(pid uint32, exe string) *event.Event {
+		text := (&facts.Process{Exe: exe, UID: &facts.IDs{}}).Append(nil)
+		return &event.Event{Kind: event.Described, PID: pid, TID: pid,
+			Bufs: []event.Buf{{Arg: facts.PartFacts, Len: int64(len(text)), Inline: text}}}
+	}
+	for i, c := range []struct { // of a recording that has no execve
+		ev   *event.Event
+		want bool
+	}{
+		{described(7, "/bin/cat"), false}, {described(7, "/bin/sh"), true},
+		{described(7, ""), true}, // a change of its user
+		{described(6, "/bin/cat"), true},
+	} {
+		m.See(c.ev)
+		if got := m.Match(&event.Event{Op: event.OpGetpid, PID: c.ev.PID}); got != c.want {
+			t.Errorf("after description %d: %t, want %t", i, got, c.want)
+		}
 	}
 
 	connect := &event.Event{Op: event.OpConnect, Files: []event.File{{FD: 3, Open: 9}},

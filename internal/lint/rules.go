@@ -167,9 +167,10 @@ var rules = []rule{
 		why:   "what the programs of recording and of counting have in common",
 	},
 	{
-		of:   []string{"record/capture/fusefs"},
-		only: []string{"record/capture", "record/capture/digest", "event", "model/similar", "trace", "internal/..."},
-		why:  "a file system of its own: it takes nothing from the other back ends",
+		of: []string{"record/capture/fusefs"},
+		only: []string{"record/capture", "record/capture/digest", "record/capture/running", "event", "model/similar",
+			"trace", "internal/..."},
+		why: "a file system of its own: it takes nothing from the other back ends",
 	},
 	{
 		of:    []string{"fleet/agent", "fleet/broker", "fleet/collector", "fleet/key", "fleet/batch", "fleet/spool", "fleet/staging"},

@@ -14,6 +14,7 @@ import (
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/record/capture"
 	"github.com/iotape/iotape/record/capture/digest"
+	"github.com/iotape/iotape/record/capture/running"
 	"github.com/iotape/iotape/trace"
 )
 
@@ -64,6 +65,7 @@ type attached struct {
 	*Recording
 	digest *digest.Rewriter // nil if nothing is hashed
 	known  map[uint32]version
+	told   map[uint32]bool // processes that are described, by a thread that is known
 	buf    []byte
 	inBuf  uint64 // records
 	round  uint32
@@ -270,6 +272,18 @@ func (t *attached) introduce(c *call) {
 	}
 	t.put(who.record(c.rec.Enter))
 	t.known[who.tid] = who.version
+	if !t.told[who.pid] || who.tid == who.pid { // of a thread the name alone can be another
+		t.describe(who, c.rec.Enter)
+	}
+}
+
+// describe records where a caller runs and with what. One that has ended leaves nothing to read.
+func (t *attached) describe(who *identity, now uint64) {
+	t.told[who.pid] = true
+	rec := running.ProcessRecord(int(who.pid), now, running.EnvNames, running.Running)
+	if len(rec.Pieces) > 0 && rec.Pieces[0].Len > 0 {
+		t.put(&rec)
+	}
 }
 
 func (t *attached) put(rec *trace.Record) {
@@ -313,10 +327,12 @@ func (r *dispatcher) attach(fs *FS, t *Recording) error {
 	if t.state != nil {
 		return errors.New("attach a recording: it is attached already")
 	}
-	s := &attached{Recording: t, digest: digest.New(t.Content), known: map[uint32]version{}}
+	s := &attached{Recording: t, digest: digest.New(t.Content), known: map[uint32]version{},
+		told: map[uint32]bool{}}
 	t.state = s
 	now := r.now()
 	s.put(fs.self.record(now))
+	s.describe(&fs.self, now)
 	s.known[fs.self.tid] = fs.self.version
 	s.put(&trace.Record{Type: trace.RecStart, PID: fs.self.pid, TID: fs.self.tid, Exit: now,
 		Pieces: []trace.Piece{textPiece(fs.lowerPath)}})
@@ -367,6 +383,7 @@ func (r *dispatcher) gone(ids []identity) {
 				continue
 			}
 			delete(t.known, ids[i].tid)
+			delete(t.told, ids[i].tid)
 			t.put(&trace.Record{Type: trace.RecExit, PID: ids[i].pid, TID: ids[i].tid, Exit: now})
 		}
 	}
