@@ -17,7 +17,8 @@ func newNote(c *cli.Console) *cobra.Command {
 		Use:   "note TEXT...",
 		Short: "Write a note into a running recording",
 		Long: `Note writes a text into a running recording of this user, as of now. It returns when the
-note is in the recording. If several recordings run, select one with --recording.
+note is in the recording. If several recordings run, select one with --recording. Root
+can select recordings of other users, too.
 
 print shows notes between the calls. slice --between-notes and stat --by-note use them as
 the borders of phases. The events table of iotape query has them in the column note.

@@ -23,6 +23,12 @@ import (
 // Patience is how long the other side may take for a line that needs no work.
 const Patience = 5 * time.Second
 
+// earlySuffix is that of a socket which does not listen yet.
+const earlySuffix = "~"
+
+// maxAnswer is the longest answer that Ask reads, in bytes.
+const maxAnswer = 64 << 20
+
 // maxRequest is the longest request that Serve reads, in bytes.
 const maxRequest = 64 << 10
 
@@ -51,7 +57,7 @@ func Listen(suffix string) (net.Listener, error) {
 		return nil, err
 	}
 	path := filepath.Join(dir, strconv.Itoa(os.Getpid())+suffix)
-	early := path + "~"
+	early := path + earlySuffix
 	_ = os.Remove(early) // of a process that had our number
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: early, Net: "unix"})
 	if err != nil {
@@ -140,7 +146,7 @@ func Ask(ctx context.Context, path string, q, a any, limit time.Duration) error 
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	if err = json.NewEncoder(conn).Encode(q); err == nil {
-		err = json.NewDecoder(conn).Decode(a)
+		err = json.NewDecoder(io.LimitReader(conn, maxAnswer)).Decode(a)
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/user"
 	"slices"
 	"strconv"
 	"strings"
@@ -89,17 +90,20 @@ func (s *Server) Close() error {
 // A Remote is a recording of another process.
 type Remote struct {
 	Info
-	path string
+	UID   uint32 // the user who records
+	path  string
+	other *rundir.Other // of another user
 }
 
-// Running returns the recordings of this user that take notes, by process.
+// Running returns the recordings of this user that take notes, by process. To root it also returns those of
+// other users, behind its own.
 func Running(ctx context.Context) ([]*Remote, error) {
 	var all []*Remote
 	err := rundir.Each(suffix, func(path string) error {
 		var a answer
 		err := rundir.Ask(ctx, path, request{}, &a, rundir.Patience)
 		if err == nil && a.Info != nil {
-			all = append(all, &Remote{*a.Info, path})
+			all = append(all, &Remote{Info: *a.Info, UID: uint32(os.Geteuid()), path: path})
 		}
 		return err
 	})
@@ -107,14 +111,43 @@ func Running(ctx context.Context) ([]*Remote, error) {
 		return nil, fmt.Errorf("look for recordings: %w", err)
 	}
 	slices.SortFunc(all, func(a, b *Remote) int { return a.PID - b.PID })
+	if os.Geteuid() != 0 {
+		return all, nil
+	}
+	others, err := rundir.Others(suffix)
+	if err != nil {
+		return nil, err
+	}
+	for i := range others {
+		r := &Remote{UID: others[i].UID, other: &others[i]}
+		var a answer
+		if r.ask(ctx, request{}, &a) == nil && a.Info != nil {
+			r.Info = *a.Info
+			all = append(all, r)
+		}
+	}
 	return all, nil
+}
+
+// ask makes a request to the recording.
+func (r *Remote) ask(ctx context.Context, q request, a *answer) error {
+	path := r.path
+	if r.other != nil {
+		opened, done, err := r.other.Open()
+		if err != nil {
+			return err
+		}
+		defer done()
+		path = opened
+	}
+	return rundir.Ask(ctx, path, q, a, rundir.Patience)
 }
 
 // Put writes a note into the recording. It returns when the note is in the recording.
 func (r *Remote) Put(ctx context.Context, text string) error {
 	var a answer
 	q := request{Note: &note{uint32(os.Getpid()), text}}
-	if err := rundir.Ask(ctx, r.path, q, &a, rundir.Patience); err != nil {
+	if err := r.ask(ctx, q, &a); err != nil {
 		return fmt.Errorf("write a note into the recording %s: %w", r.Name, err)
 	}
 	if a.Error != "" {
@@ -123,25 +156,65 @@ func (r *Remote) Put(ctx context.Context, text string) error {
 	return nil
 }
 
-// Find returns the recording with a name or process number; "" is the only one that there is.
+// Find returns the recording with a name or process number; "" is the only one that this user has.
 func Find(all []*Remote, name string) (*Remote, error) {
-	var fits []*Remote
-	var names []string
+	var own, fits []*Remote
 	for _, r := range all {
-		if name == "" || r.Name == name || strconv.Itoa(r.PID) == name {
+		if r.other == nil {
+			own = append(own, r)
+		}
+		if name == "" && r.other == nil || r.Name == name || strconv.Itoa(r.PID) == name {
 			fits = append(fits, r)
 		}
-		names = append(names, fmt.Sprintf("%s (process %d)", r.Name, r.PID))
 	}
 	switch {
 	case len(fits) == 1:
 		return fits[0], nil
 	case len(all) == 0:
-		return nil, hint.With(errors.New("no recording of this user runs"),
-			"iotape record -- COMMAND starts one; run both as the same user")
+		return nil, noneRuns()
+	case len(fits) == 0 && name != "":
+		return nil, fmt.Errorf("no recording has the name or process %s; those that run: %s", name, list(all))
 	case len(fits) == 0:
-		return nil, fmt.Errorf("no recording has the name or process %s; those that run: %s", name,
-			strings.Join(names, ", "))
+		return nil, hint.With(fmt.Errorf("no recording of this user runs; those of other users: %s", list(all)),
+			"select one with --recording")
+	case name == "":
+		fits = own
+	default:
+		return nil, fmt.Errorf("several recordings have the name %s; select one by its process: %s", name, list(fits))
 	}
-	return nil, fmt.Errorf("several recordings run; select one with --recording: %s", strings.Join(names, ", "))
+	return nil, fmt.Errorf("several recordings run; select one with --recording: %s", list(fits))
+}
+
+// noneRuns is the error where no recording can be written to.
+func noneRuns() error {
+	others, _ := rundir.Others(suffix)
+	if len(others) == 0 {
+		return hint.With(errors.New("no recording of this user runs"),
+			"iotape record -- COMMAND starts one; run both as the same user")
+	}
+	o := others[0]
+	return hint.With(fmt.Errorf("no recording of this user runs, but process %d of %s records", o.PID, userName(o.UID)),
+		"only that user and root can write notes into it: sudo iotape note --recording %d TEXT", o.PID)
+}
+
+// list names recordings.
+func list(all []*Remote) string {
+	var names []string
+	for _, r := range all {
+		of := ""
+		if r.other != nil {
+			of = " of " + userName(r.UID)
+		}
+		names = append(names, fmt.Sprintf("%s (process %d%s)", r.Name, r.PID, of))
+	}
+	return strings.Join(names, ", ")
+}
+
+// userName returns the name of a user, or the number of one without a name.
+func userName(uid uint32) string {
+	number := strconv.FormatUint(uint64(uid), 10)
+	if u, err := user.LookupId(number); err == nil {
+		return u.Username
+	}
+	return "user " + number
 }
