@@ -89,6 +89,9 @@ func (p *printing) run(c *cli.Console, t *trace.Tape) error {
 		p.o.Filter, p.o.Follows = graph.NewMatcher(), graph.Follows()
 		defer func() { c.UnknownPrograms(p.o.Filter) }()
 	}
+	if !p.o.JSON && !p.o.CSV {
+		p.o.Text.Style = c.Style(c.Out)
+	}
 	p.o.Damaged = func(err error) { c.Say("%v", err) }
 	damaged := 0
 	err = c.Print(func(w *bufio.Writer) (err error) {

@@ -50,7 +50,7 @@ arrive any more. A block arrives when it is full, or after 200 ms (flush:TIME in
 			if o.Filter, err = filter.Expr(); err != nil {
 				return err
 			}
-			o.Out, o.Note = c.Escaped(c.Out), c.Reporter().Note
+			o.Out, o.Note, o.Style = c.Escaped(c.Out), c.Reporter().Note, c.Style(c.Out)
 			var complete bool
 			if args[0] == "-" {
 				return cli.Usage(errors.New("tail reads a file or listens; for the standard input: iotape print -"))
