@@ -15,6 +15,7 @@ import (
 
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/format/stracetext"
+	"github.com/iotape/iotape/internal/hint"
 	"github.com/iotape/iotape/internal/term"
 	"github.com/iotape/iotape/pipe"
 	"github.com/iotape/iotape/pipe/chain"
@@ -45,9 +46,15 @@ type Options struct {
 // to it until the recording ends. It reports whether all of the recording was there.
 func File(ctx context.Context, path string, wait bool, o *Options) (complete bool, err error) {
 	if st, err := os.Stat(path); err == nil && st.IsDir() {
+		if _, err := os.Stat(filepath.Join(path, trace.ManifestName)); err == nil {
+			return false, hint.With(fmt.Errorf("%s: the recording has ended", path), "iotape print %s", path)
+		}
 		path = filepath.Join(path, sealing.StreamName)
 	}
 	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, hint.With(err, "name a recording that is not sealed, NAME.tape.partial, or the output of --to")
+	}
 	if err != nil {
 		return false, err
 	}

@@ -104,6 +104,8 @@ func nameHint(cmd *cobra.Command, err error) string {
 	switch {
 	case errors.As(err, &process):
 		return "ps -e lists the processes that run"
+	case errors.As(err, &command) && errors.Is(err, syscall.EISDIR):
+		return "name a program in it"
 	case errors.As(err, &command) && command.Found:
 		return "chmod +x makes a file executable"
 	case errors.As(err, &command):

@@ -5,6 +5,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -20,16 +21,26 @@ import (
 // habit.
 var straceHabits = map[string]string{
 	"c": "iotape stat TAPE sums up calls; iotape top counts them while they happen",
-	"e": "all calls are recorded and shown; to select some of them: %s --filter 'strace:-e trace=file'",
+	"e": "all calls are recorded and shown; to select some of them: %s --filter 'strace:-e %v'",
 	"f": "threads and child processes are always recorded: leave -f out",
 	"o": "name the tape after the subcommand: iotape record -o TAPE -- COMMAND",
 	"p": "iotape record --pid PID records a process that runs already",
-	"r": "times are always recorded: iotape print TAPE --time elapsed",
+	"P": "to select the calls on a path: %s --filter 'path = %v'",
+	"r": "times are always recorded and printed: leave -r out",
 	"s": "all bytes are recorded: iotape print TAPE --max-bytes N shows more of them",
 	"t": "times are always recorded: iotape print TAPE --time wall",
 	"T": "the time that a call took is always recorded and printed: leave -T out",
 	"v": "iotape print TAPE --verbose shows all fields",
 	"y": "the files of descriptors are always recorded and printed: leave -y out",
+}
+
+// straceValues are what the flags get whose value stands in a hint, where the command line does not show it.
+var straceValues = map[rune]string{'e': "trace=file", 'P': "/PATH"}
+
+// liveHabits are those of commands that print while they record.
+var liveHabits = map[string]string{
+	"s": "--max-bytes N shows up to 64 bytes of each buffer; to see more, record a tape",
+	"t": "times are always recorded: --time wall shows the time of day",
 }
 
 // FlagError makes a usage error of one in the flags, with what to do about it.
@@ -55,12 +66,35 @@ func FlagError(cmd *cobra.Command, err error) error {
 		return hint.With(err, "iotape --version prints the version")
 	}
 	for _, flag := range unknown.GetSpecifiedName() {
-		if text, ok := straceHabits[string(flag)]; ok {
-			return hint.With(err, "%s", strings.Replace(text, "%s", filtering(cmd), 1))
+		text, ok := straceHabits[string(flag)]
+		if live, isLive := liveHabits[string(flag)]; isLive && cmd.Flags().Lookup("print-to") != nil {
+			text = live
+		}
+		if ok {
+			text = strings.Replace(text, "%s", filtering(cmd), 1)
+			return hint.With(err, "%s", strings.Replace(text, "%v", givenTo(flag), 1))
 		}
 	}
 	return err
 }
+
+// givenTo returns the value that the command line gives a flag of strace, behind it or as the next word.
+func givenTo(flag rune) string {
+	for i, word := range commandLine() {
+		if rest, found := strings.CutPrefix(word, "-"+string(flag)); found {
+			if next := i + 1; rest == "" && next < len(commandLine()) {
+				rest = commandLine()[next]
+			}
+			if rest != "" && !strings.ContainsAny(rest, "'\"\n") {
+				return rest
+			}
+		}
+	}
+	return straceValues[flag]
+}
+
+// commandLine returns the words after the program's name. Tests replace it.
+var commandLine = func() []string { return os.Args[1:] }
 
 // filtering returns the command that selects calls where a command was meant to.
 func filtering(cmd *cobra.Command) string {
@@ -176,6 +210,9 @@ func UnknownCommand(cmd *cobra.Command, args []string) error {
 		if !sub.Hidden {
 			names = append(names, sub.Name())
 		}
+	}
+	if args[0] == "strace" && !cmd.HasParent() {
+		return hint.With(err, "to see what a program does: iotape trace -- COMMAND")
 	}
 	if _, lookErr := exec.LookPath(args[0]); lookErr == nil && !cmd.HasParent() {
 		return hint.With(err, "to record a program: iotape record -- %s", strings.Join(args, " "))

@@ -32,7 +32,15 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"look", "--frmo", "1"}, "unknown flag: --frmo", "did you mean --from?"},
 		{[]string{"look", "--nonsense"}, "unknown flag: --nonsense", ""},
 		{[]string{"look", "-e", "trace=read"}, "unknown shorthand flag: 'e' in -e",
+			"all calls are recorded and shown; to select some of them: iotape look --filter 'strace:-e trace=read'"},
+		{[]string{"look", "-esignal=none"}, "unknown shorthand flag: 'e' in -esignal=none",
+			"all calls are recorded and shown; to select some of them: iotape look --filter 'strace:-e signal=none'"},
+		{[]string{"look", "-e"}, "unknown shorthand flag: 'e' in -e",
 			"all calls are recorded and shown; to select some of them: iotape look --filter 'strace:-e trace=file'"},
+		{[]string{"look", "-P", "/etc/passwd"}, "unknown shorthand flag: 'P' in -P",
+			"to select the calls on a path: iotape look --filter 'path = /etc/passwd'"},
+		{[]string{"look", "-s", "9"}, "unknown shorthand flag: 's' in -s",
+			"all bytes are recorded: iotape print TAPE --max-bytes N shows more of them"},
 	} {
 		root := &cobra.Command{Use: "iotape", SilenceErrors: true, SilenceUsage: true}
 		root.SetFlagErrorFunc(FlagError)
@@ -46,6 +54,7 @@ func TestUsageErrors(t *testing.T) {
 		FinishCommand(look)
 		root.AddCommand(look)
 		root.SetArgs(c.args)
+		commandLine = func() []string { return c.args }
 		root.SetOut(io.Discard)
 		err := root.Execute()
 		if err == nil || err.Error() != c.want || hint.Of(err) != c.hint {
