@@ -177,3 +177,19 @@ func TestWhoSentSIGKILL(t *testing.T) {
 		contains(t, out, `"si_pid":`+strings.TrimSpace(stdout))
 	}
 }
+
+// TestTopSignals counts the signals that processes get, while they run.
+func TestTopSignals(t *testing.T) {
+	t.Parallel()
+	testenv.NeedBPF(t)
+	e := runEnv(t)
+	out, _ := e.run(t, e.iotape, "top", "--plain", "--by", "signal", "--", "sh", "-c",
+		`trap : USR1; kill -USR1 $$; kill -USR1 $$; sh -c 'kill -TERM $$' || exit 0`)
+	for name, want := range map[string]string{"SIGUSR1": "2 –", "SIGTERM": "1 1"} {
+		if !slices.ContainsFunc(strings.Split(out, "\n"), func(line string) bool {
+			return strings.Join(strings.Fields(line), " ") == name+" "+want
+		}) {
+			t.Errorf("no row of %s with %s:\n%s", name, want, out)
+		}
+	}
+}

@@ -201,6 +201,9 @@ func (p ruleParser) by(r *Rule) error {
 		if one == aggregate.ByLatency {
 			return p.Fail(pos, end, "ask for p99 or max", "an alarm cannot tell calls apart by latency")
 		}
+		if one == aggregate.BySignal {
+			return p.Fail(pos, end, "", "an alarm counts calls, and no signals")
+		}
 		r.By |= one
 		if !p.Take(",") {
 			return nil

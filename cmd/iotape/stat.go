@@ -73,7 +73,7 @@ operation, … as "top --tape" does.`,
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object, with times in ns")
 	cmd.Flags().BoolVar(&byNote, "by-note", false, "sum up what happened between the notes of the recording")
 	cmd.Flags().StringVar(&by, "by", "", "print one table whose rows are by `WHAT`: op, user, process, container, "+
-		"pod, unit, cgroup, file, dir, extension, latency, with commas (docs/top.md)")
+		"pod, unit, cgroup, signal, file, dir, extension, latency, with commas (docs/top.md)")
 	cmd.Flags().IntVar(&o.Top, "top", 10, "list the first `N` files and processes, or rows of --by; -1 means all")
 	cmd.MarkFlagsMutuallyExclusive("by", "by-note")
 	filter.Add(cmd.Flags())

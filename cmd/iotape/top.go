@@ -37,7 +37,7 @@ func newTop(c *cli.Console) *cobra.Command {
 		Short: "Count calls in the kernel, show and export the counters, raise alarms",
 		Long: `Top counts system calls in the kernel and does not record them. For each row it counts
 the calls, failures, bytes and time. The rows are operations, users, processes,
-extensions of file names, containers, systemd units or latencies (--by). On a terminal, top shows a screen with
+extensions of file names, containers, systemd units, latencies or signals (--by). On a terminal, top shows a screen with
 the last interval. Elsewhere it prints a table for each interval and a total at the end.
 It needs eBPF. docs/top.md describes what is counted, and the limits.
 
@@ -75,6 +75,9 @@ A rule is "MEASURE of WHAT by KEYS LIMIT for TIME". Only WHAT and LIMIT are requ
 			if err != nil {
 				return err
 			}
+			if o.Meter.By&aggregate.BySignal != 0 && len(alarms) > 0 {
+				return cli.Usage(errors.New("--by signal cannot be used with --alarm, which counts calls"))
+			}
 			for _, text := range alarms {
 				r, err := alarm.ParseRule(text)
 				if err != nil {
@@ -108,9 +111,9 @@ A rule is "MEASURE of WHAT by KEYS LIMIT for TIME". Only WHAT and LIMIT are requ
 	target.Add(cmd, "count")
 	cli.AddUser(f, &user)
 	f.StringVar(&by, "by", "op",
-		"the keys of the rows, `WHAT` to count by: op, user, process, container, pod, unit, cgroup, file (or path), "+
-			"dir, extension, latency, with commas; for container, pod, unit, cgroup, file and dir the calls are "+
-			"recorded and not kept, which costs more")
+		"the keys of the rows, `WHAT` to count by: op, user, process, container, pod, unit, cgroup, signal, file (or "+
+			"path), dir, extension, latency, with commas; for all but op, user, process, extension and "+
+			"latency the calls are recorded and not kept, which costs more")
 	filter.Add(f)
 	f.DurationVar(&o.Meter.Interval, "interval", time.Second, "the `TIME` between two read-outs, from 100ms to 1m")
 	f.StringVar(&order, "sort", "calls", "`ORDER` of the rows: "+top.OrderNames())

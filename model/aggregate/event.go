@@ -14,14 +14,13 @@ import (
 // system call: marks, requests to io_uring and of Linux AIO, and what happened through
 // mappings are not counted in the kernel either.
 func (t *Table) Count(ev *event.Event) bool {
+	if t.By&BySignal != 0 {
+		return t.countSignal(ev)
+	}
 	if ev.Kind != event.Call || ev.Op != event.OpUnknown && !ev.Spec().IsCall() || ev.Flags&event.Synthetic != 0 {
 		return false
 	}
-	k := keyOf(ev, t.By)
-	if t.By&ByPlace != 0 && t.CgroupOf != nil {
-		k.Place = t.place(t.CgroupOf(ev))
-	}
-	c := t.row(k)
+	c := t.row(t.placed(keyOf(ev, t.By), ev))
 	c.Calls++
 	if !returns(ev) {
 		c.Unfinished++
@@ -42,6 +41,32 @@ func (t *Table) Count(ev *event.Event) bool {
 	c.Read += uint64(moved.Read)
 	c.Written += uint64(moved.Written)
 	return true
+}
+
+// maxSignal is the highest signal (_NSIG, asm/signal.h).
+const maxSignal = 64
+
+// countSignal counts a signal that is delivered; one that ends the process counts as failed.
+func (t *Table) countSignal(ev *event.Event) bool {
+	sig, action := ev.Signal()
+	if ev.Kind != event.Signalled || sig < 1 || sig > maxSignal {
+		return false
+	}
+	c := t.row(t.placed(Key{UID: ev.UID, PID: ev.PID, Comm: ev.Comm, Signal: uint8(sig)}, ev))
+	c.Calls++
+	c.Untimed++
+	if action == event.SignalTerminates || action == event.SignalDumps {
+		c.Failed++
+	}
+	return true
+}
+
+// placed returns a key with the place of an event's process.
+func (t *Table) placed(k Key, ev *event.Event) Key {
+	if t.By&ByPlace != 0 && t.CgroupOf != nil {
+		k.Place = t.place(t.CgroupOf(ev))
+	}
+	return k
 }
 
 // place returns the place of a control group, of which it keeps some.

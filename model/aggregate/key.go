@@ -26,6 +26,7 @@ const (
 	ByCgroup                   // control group of the process
 	ByUnit                     // systemd unit of the process
 	ByPod                      // pod of the process
+	BySignal                   // signal that is delivered; rows are of signals, and not of calls
 )
 
 // ByPlace are the dimensions that follow from a process's control group.
@@ -33,14 +34,17 @@ const ByPlace = ByContainer | ByCgroup | ByUnit | ByPod
 
 // Recorded are the dimensions that the kernel's programs do not know: calls have to be
 // recorded to be told apart by them.
-const Recorded = ByFile | ByDir | ByPlace
+const Recorded = ByFile | ByDir | ByPlace | BySignal
+
+// onlyOfCalls are the dimensions that signals have not.
+const onlyOfCalls = ByOp | ByExtension | ByLatency | ByFile | ByDir
 
 // dimensions are their names, in the order in which tables show them.
 var dimensions = []struct {
 	by   By
 	name string
 }{
-	{ByPod, "pod"}, {ByContainer, "container"}, {ByUnit, "unit"}, {ByCgroup, "cgroup"}, {ByProcess, "process"}, {ByUser, "user"}, {ByOp, "op"},
+	{ByPod, "pod"}, {ByContainer, "container"}, {ByUnit, "unit"}, {ByCgroup, "cgroup"}, {ByProcess, "process"}, {ByUser, "user"}, {BySignal, "signal"}, {ByOp, "op"},
 	{ByDir, "dir"}, {ByFile, "file"}, {ByExtension, "extension"}, {ByLatency, "latency"},
 }
 
@@ -50,10 +54,13 @@ func ParseBy(text string) (By, error) {
 	for name := range strings.SplitSeq(text, ",") {
 		one := Dimension(strings.TrimSpace(name))
 		if one == 0 {
-			return 0, fmt.Errorf("%q is none of op, user, process, container, pod, unit, cgroup, file, dir, extension "+
-				"and latency", strings.TrimSpace(name))
+			return 0, fmt.Errorf("%q is none of op, user, process, container, pod, unit, cgroup, signal, file, dir, "+
+				"extension and latency", strings.TrimSpace(name))
 		}
 		by |= one
+	}
+	if calls := by & onlyOfCalls; by&BySignal != 0 && calls != 0 {
+		return 0, fmt.Errorf("signal cannot be combined with %s: signals are counted, and no calls", calls)
 	}
 	return by, nil
 }
@@ -105,6 +112,7 @@ type Key struct {
 	// Names of a file and of its directory, as a program gave them; hostile. "" if the call is about no file.
 	File, Dir string
 	Place     facts.Place // hostile; the fields of a place that a process is in none of, or that is not known, are ""
+	Signal    uint8       // number
 	Octave    uint8       // 1 + the power of two of the latency in ns; 0: it is not known, or the call did not return
 	Other     bool        // not one row but all calls that found no room; no other field is set
 }
@@ -144,6 +152,9 @@ func (k Key) In(by By) Key {
 	}
 	if by&ByPod != 0 {
 		p.Place.Pod = k.Place.Pod
+	}
+	if by&BySignal != 0 {
+		p.Signal = k.Signal
 	}
 	if by&ByLatency != 0 {
 		p.Octave = k.Octave

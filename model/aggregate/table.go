@@ -165,7 +165,7 @@ func (c *Counts) weight(o Order) uint64 {
 // Compare orders keys by the columns that tables show them in: negative if k comes first.
 func (k Key) Compare(o Key) int {
 	return cmp.Or(strings.Compare(k.Comm, o.Comm), cmp.Compare(k.PID, o.PID), cmp.Compare(k.UID, o.UID),
-		strings.Compare(k.Op.String(), o.Op.String()),
+		strings.Compare(k.Op.String(), o.Op.String()), cmp.Compare(k.Signal, o.Signal),
 		k.Place.Compare(o.Place),
 		strings.Compare(k.Dir, o.Dir), strings.Compare(k.File, o.File),
 		strings.Compare(k.Ext, o.Ext), cmp.Compare(k.Octave, o.Octave))

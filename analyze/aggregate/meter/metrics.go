@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/iotape/iotape/analyze/alarm"
+	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/model/aggregate"
 )
 
@@ -90,6 +91,8 @@ func labelValues(by aggregate.By, k aggregate.Key) []string {
 				v = strings.ToValidUTF8(k.Comm, "\uFFFD")
 			case "uid":
 				v = number(k.UID)
+			case "signal":
+				v = event.SignalName(int(k.Signal))
 			case "op":
 				v = k.Op.String()
 			case "file":

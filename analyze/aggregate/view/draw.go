@@ -80,6 +80,10 @@ func (m *model) drawHead() []string {
 	second := fmt.Sprintf("%s calls/s  %s failed/s  read %s/s  wrote %s/s ", report.Count(uint64(r.Rate(c.Calls)+0.5)),
 		report.Count(uint64(r.Rate(c.Failed)+0.5)),
 		report.Bytes(uint64(r.Rate(c.Read))), report.Bytes(uint64(r.Rate(c.Written))))
+	if r.By&aggregate.BySignal != 0 {
+		second = fmt.Sprintf("%s signals/s  %s fatal/s ", report.Count(uint64(r.Rate(c.Calls)+0.5)),
+			report.Count(uint64(r.Rate(c.Failed)+0.5)))
+	}
 	if room := m.width - runes(second) - 1; room > 8 {
 		second += dim + " " + history(m.rates, min(room-1, 60)) + normal
 	} else {
@@ -127,10 +131,10 @@ func (m *model) drawTable(t *aggregate.Table) []string {
 	shown := m.visible[m.first:min(m.first+height, len(m.visible))]
 
 	names := len(t.By.Names())
-	head := append(headOf(t.By), countHead(elapsed)...)
+	head := append(headOf(t.By), countHead(t.By, elapsed)...)
 	table := [][]string{head}
 	for _, r := range shown {
-		table = append(table, append(m.o.names(t.By, r.Key), countCells(r.Counts, elapsed)...))
+		table = append(table, append(m.o.names(t.By, r.Key), countCells(t.By, r.Counts, elapsed)...))
 	}
 	widths, keep := m.columns(table, names)
 	var lines []string
@@ -155,7 +159,7 @@ func (m *model) drawTable(t *aggregate.Table) []string {
 		line += strings.Repeat(" ", max(m.width-runes(line), 0))
 		switch {
 		case i == 0:
-			line = inverse + m.marked(line, head) + normal
+			line = inverse + m.marked(line, head, names) + normal
 		case m.chosen && shown[i-1].Key == m.selected:
 			line = bold + inverse + line + normal
 		}
@@ -171,12 +175,12 @@ func (m *model) drawTable(t *aggregate.Table) []string {
 }
 
 // marked makes the column bold that the rows are sorted by.
-func (m *model) marked(line string, head []string) string {
+func (m *model) marked(line string, head []string, names int) string {
 	at := map[aggregate.Order]int{aggregate.OrderCalls: 0, aggregate.OrderFailed: 1, aggregate.OrderBytes: 2,
 		aggregate.OrderTime: 4, aggregate.OrderP99: 6, aggregate.OrderMax: 7}
 	name := head[0]
-	if i, ok := at[m.o.Order]; ok {
-		name = head[len(head)-9+i]
+	if i, ok := at[m.o.Order]; ok && names+i < len(head) {
+		name = head[names+i]
 	}
 	if i := strings.Index(line, name); i >= 0 {
 		return line[:i] + bold + name + "\x1b[22m" + line[i+len(name):]
@@ -201,6 +205,9 @@ func (m *model) columns(table [][]string, names int) (widths []int, keep []bool)
 		if total <= m.width {
 			break
 		}
+		if names+i >= len(widths) {
+			continue // rows of signals have fewer
+		}
 		keep[names+i] = false
 		total -= widths[names+i] + 2
 	}
@@ -209,7 +216,7 @@ func (m *model) columns(table [][]string, names int) (widths []int, keep []bool)
 
 // drawPanel draws the latencies of the chosen row, or of all that are shown.
 func (m *model) drawPanel(t *aggregate.Table) []string {
-	what, c := "all calls", &aggregate.Counts{}
+	what, c := "all", &aggregate.Counts{}
 	if m.filter != "" {
 		what = "all rows shown"
 	}
@@ -230,6 +237,10 @@ func (m *model) drawPanel(t *aggregate.Table) []string {
 		fmt.Sprintf("p90    %s", report.Duration(int64(c.Quantile(0.9)))),
 		fmt.Sprintf("p99    %s", report.Duration(int64(c.Quantile(0.99)))),
 		fmt.Sprintf("max    %s", report.Duration(int64(min(c.MaxNS, 1<<62)))),
+	}
+	if t.By&aggregate.BySignal != 0 { // they have no latencies
+		side = append(side[:1], fmt.Sprintf("signals  %s, %s fatal", report.Count(c.Calls), report.Count(c.Failed)),
+			"", "", "", "", "")
 	}
 	chart := histogram(c, panelHeight-2)
 	lines := []string{dim + strings.Repeat("─", max(m.width, 0)) + normal}

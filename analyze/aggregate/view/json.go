@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/iotape/iotape/analyze/alarm"
+	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/internal/jsonout"
 	"github.com/iotape/iotape/model/aggregate"
 )
@@ -31,6 +32,7 @@ type row struct {
 	Comm      *string `json:"comm,omitempty"`
 	UID       *uint32 `json:"uid,omitempty"`
 	Op        *string `json:"op,omitempty"`
+	Signal    *string `json:"signal,omitempty"`
 	Extension *string `json:"extension,omitempty"`
 	File      *string `json:"file,omitempty"`
 	Dir       *string `json:"dir,omitempty"`
@@ -104,6 +106,10 @@ func rowOf(by aggregate.By, r aggregate.Row) row {
 	}
 	if by&aggregate.ByOp != 0 {
 		x.Op = &op
+	}
+	if by&aggregate.BySignal != 0 {
+		name := event.SignalName(int(r.Key.Signal))
+		x.Signal = &name
 	}
 	if by&aggregate.ByExtension != 0 {
 		x.Extension = &r.Key.Ext

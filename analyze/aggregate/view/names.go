@@ -35,6 +35,9 @@ func UserNames() func(uid uint32) string {
 // TotalText says what a table of sums is of.
 func TotalText(sum *aggregate.Table) string {
 	c := sum.Total()
+	if sum.By&aggregate.BySignal != 0 {
+		return fmt.Sprintf("in all: %s, %s fatal", report.Plural(c.Calls, "signal", "signals"), report.Count(c.Failed))
+	}
 	return fmt.Sprintf("in all: %s, %s failed, read %s, wrote %s",
 		report.Plural(c.Calls, "call", "calls"), report.Count(c.Failed), report.Bytes(c.Read), report.Bytes(c.Written))
 }

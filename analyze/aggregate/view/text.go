@@ -38,14 +38,14 @@ func (o *Options) order() aggregate.Order {
 // Text writes a table of what was counted in an interval, as rates, or, if elapsed is 0,
 // of all that was, as numbers.
 func (o *Options) Text(w io.Writer, t *aggregate.Table, elapsed time.Duration) error {
-	table := [][]string{append(headOf(t.By), countHead(elapsed)...)}
+	table := [][]string{append(headOf(t.By), countHead(t.By, elapsed)...)}
 	rows := t.Sorted(o.order())
 	shown := rows
 	if o.Rows > 0 && len(rows) > o.Rows {
 		shown = rows[:o.Rows]
 	}
 	for i := range shown {
-		table = append(table, append(o.names(t.By, shown[i].Key), countCells(shown[i].Counts, elapsed)...))
+		table = append(table, append(o.names(t.By, shown[i].Key), countCells(t.By, shown[i].Counts, elapsed)...))
 	}
 	if rest := rows[len(shown):]; len(rest) > 0 {
 		var all aggregate.Counts
@@ -54,10 +54,11 @@ func (o *Options) Text(w io.Writer, t *aggregate.Table, elapsed time.Duration) e
 		}
 		name := make([]string, len(t.By.Names()))
 		name[0] = fmt.Sprintf("(%s more)", report.Plural(uint64(len(rest)), "row", "rows"))
-		table = append(table, append(name, countCells(&all, elapsed)...))
+		table = append(table, append(name, countCells(t.By, &all, elapsed)...))
 	}
 	drop := 0
-	if widths := widthsOf(table); o.Width > 0 && sum(widths)+2*(len(widths)-1) > o.Width {
+	if widths := widthsOf(table); t.By&aggregate.BySignal == 0 && o.Width > 0 &&
+		sum(widths)+2*(len(widths)-1) > o.Width {
 		drop = 1
 	}
 	lines := report.Table{Head: table[0][:len(table[0])-drop], Left: len(t.By.Names())}
@@ -95,7 +96,13 @@ func headOf(by aggregate.By) []string {
 	return head
 }
 
-func countHead(elapsed time.Duration) []string {
+func countHead(by aggregate.By, elapsed time.Duration) []string {
+	switch {
+	case by&aggregate.BySignal != 0 && elapsed > 0:
+		return []string{"signals/s", "fatal/s"}
+	case by&aggregate.BySignal != 0:
+		return []string{"signals", "fatal"}
+	}
 	if elapsed > 0 {
 		return []string{"calls/s", "failed/s", "read/s", "written/s", "busy", "p50", "p99", "max", latencyHead}
 	}
@@ -104,7 +111,7 @@ func countHead(elapsed time.Duration) []string {
 
 const none = "–"
 
-func countCells(c *aggregate.Counts, elapsed time.Duration) []string {
+func countCells(by aggregate.By, c *aggregate.Counts, elapsed time.Duration) []string {
 	cell := func(n uint64, unit func(uint64) string) string {
 		if n == 0 {
 			return none
@@ -127,10 +134,12 @@ func countCells(c *aggregate.Counts, elapsed time.Duration) []string {
 			busy = strconv.FormatFloat(100*float64(c.NS)/float64(elapsed), 'f', 1, 64) + " %"
 		}
 	}
-	return []string{
-		cell(c.Calls, report.Count), cell(c.Failed, report.Count), cell(c.Read, report.Bytes), cell(c.Written, report.Bytes),
-		busy, ns(c.Quantile(0.5)), ns(c.Quantile(0.99)), ns(c.MaxNS), Sparkline(&c.Latency),
+	counts := []string{cell(c.Calls, report.Count), cell(c.Failed, report.Count)}
+	if by&aggregate.BySignal != 0 {
+		return counts
 	}
+	return append(counts, cell(c.Read, report.Bytes), cell(c.Written, report.Bytes),
+		busy, ns(c.Quantile(0.5)), ns(c.Quantile(0.99)), ns(c.MaxNS), Sparkline(&c.Latency))
 }
 
 // names returns the cells of a row's key.
@@ -147,6 +156,8 @@ func (o *Options) names(by aggregate.By, k aggregate.Key) []string {
 			cell = report.Printable(k.Comm) + "[" + strconv.FormatUint(uint64(k.PID), 10) + "]"
 		case d == "user":
 			cell = o.user(k.UID)
+		case d == "signal":
+			cell = event.SignalName(int(k.Signal))
 		case d == "op":
 			cell = opName(k.Op)
 		case d == "file":

@@ -60,6 +60,32 @@ db[7]                  fsync         10       –  40.0 KiB        –  50.0 ms 
 	}
 }
 
+// TestSignals: rows of signals have no columns that only calls have, also on a screen.
+func TestSignals(t *testing.T) {
+	table := aggregate.NewTable(aggregate.BySignal, 10)
+	table.Count(&event.Event{Kind: event.Signalled, Args: [6]uint64{15, uint64(event.SignalTerminates)}})
+	var b strings.Builder
+	o := Options{}
+	if err := o.Text(&b, table, 0); err != nil {
+		t.Fatal(err)
+	}
+	want := "signal   signals  fatal\nSIGTERM        1      1\n"
+	if b.String() != want {
+		t.Errorf("got\n%swant\n%s", b.String(), want)
+	}
+	if got, want := TotalText(table), "in all: 1 signal, 1 fatal"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	for _, width := range []int{10, 20, 100} {
+		m := screen(width, 24)
+		m.take(&aggregate.IntervalSnapshot{Table: table, Elapsed: time.Second, At: time.Unix(0, 0)})
+		press(m, "enter")
+		if text := strings.Join(shown(m), "\n"); width == 100 && !strings.Contains(text, "1 signals/s  1 fatal/s") {
+			t.Errorf("the screen:\n%s", text)
+		}
+	}
+}
+
 func TestJSON(t *testing.T) {
 	var b bytes.Buffer
 	r := &aggregate.IntervalSnapshot{Table: some(), At: time.Unix(5, 0).UTC(), Elapsed: 2 * time.Second, Lost: 4}
