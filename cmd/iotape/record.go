@@ -70,7 +70,7 @@ op=fsync, slow=50ms, or several of these with commas; exit!=0 (of the command); 
 
 With --rotate, a long recording goes on in another tape, NAME-2.tape, …, when the present
 one is full. Each tape is made while the recording goes on. iotape merge joins them to the
-tape of the whole (docs/tapes.md).
+tape of the whole (docs/tapes.md). With --to, each part is a stream of its own.
 
 With --pipe, the recording passes through layers before it is written: compression,
 checksums, encryption, a queue. With --to, iotape writes the recording to another place

@@ -74,7 +74,8 @@ func (o *Other) Open() (path string, close func(), err error) {
 	if err = unix.Fstat(dir, &st); err == nil {
 		err = unix.Fstatat(dir, name, &sock, unix.AT_SYMLINK_NOFOLLOW)
 	}
-	if err == nil && (st.Uid != o.UID || st.Mode&0o077 != 0 || sock.Uid != o.UID || sock.Mode&unix.S_IFMT != unix.S_IFSOCK) {
+	if err == nil && (st.Uid != o.UID || st.Mode&0o077 != 0 || sock.Uid != o.UID ||
+		sock.Mode&unix.S_IFMT != unix.S_IFSOCK) {
 		err = fmt.Errorf("it is not a socket of user %d alone", o.UID)
 	}
 	if err != nil {

@@ -51,7 +51,8 @@ func TestSignals(t *testing.T) {
 	if len(rows) != len(want) {
 		t.Errorf("%d rows, want %d", len(rows), len(want))
 	}
-	if _, err := ParseBy("signal,op"); err == nil || !strings.Contains(err.Error(), "signal cannot be combined with op") {
+	_, err = ParseBy("signal,op")
+	if err == nil || !strings.Contains(err.Error(), "signal cannot be combined with op") {
 		t.Errorf("signals by operation: %v", err)
 	}
 }

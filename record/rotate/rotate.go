@@ -21,6 +21,8 @@ type File interface {
 	io.Writer
 	// Cut makes the file as long as that; writing goes on there.
 	Cut(length int64) error
+	// Settled is told that what was written up to a length will not be cut.
+	Settled(length int64) error
 }
 
 // Options say when a part is full, and where parts go.
@@ -162,7 +164,10 @@ func (s *Splitter) add(f *trace.Frame, payload []byte) error {
 		done++
 	}
 	s.queue = slices.Delete(s.queue, 0, done)
-	return nil
+	if len(s.queue) > 0 {
+		return s.file.Settled(s.queue[0].off)
+	}
+	return s.file.Settled(s.out.Bytes())
 }
 
 // lossRecords returns how many lost records the records of a payload say.

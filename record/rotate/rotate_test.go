@@ -59,10 +59,19 @@ func recorded(t *testing.T, args ...string) []byte {
 // file is a part in memory.
 type file struct {
 	bytes.Buffer
-	full bool
+	full    bool
+	settled int64
+}
+
+func (f *file) Settled(length int64) error {
+	f.settled = max(f.settled, length)
+	return nil
 }
 
 func (f *file) Cut(length int64) error {
+	if length < f.settled {
+		return fmt.Errorf("cut at %d, and %d bytes are settled", length, f.settled)
+	}
 	f.Truncate(int(length))
 	return nil
 }

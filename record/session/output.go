@@ -151,7 +151,7 @@ func recordTo(ctx context.Context, p *Plan) (*Result, error) {
 		out.abort()
 		w.Close()
 		if counted.n == 0 {
-			removeFiles(p.To)
+			_ = removeFiles(p.To)
 		}
 		return nil, err
 	}

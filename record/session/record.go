@@ -53,12 +53,12 @@ func Record(ctx context.Context, p *Plan) (*Result, error) {
 	switch {
 	case p.Flight != nil:
 		return recordFlight(p)
+	case p.Rotate != nil && !p.Unkept:
+		return recordRotated(ctx, p)
 	case p.To != "":
 		return recordTo(ctx, p)
 	case p.Unkept:
 		return recordNothing(p)
-	case p.Rotate != nil:
-		return recordRotated(ctx, p)
 	}
 	return recordTape(ctx, p)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/internal/bytesize"
 	"github.com/iotape/iotape/internal/hint"
-	"github.com/iotape/iotape/pipe/wholefile"
+	"github.com/iotape/iotape/pipe/sink"
 	"github.com/iotape/iotape/record/capture"
 	"github.com/iotape/iotape/record/rotate"
 	"github.com/iotape/iotape/record/sealing"
@@ -69,11 +69,10 @@ func (p *Plan) CheckRotate() error {
 	case p.Rotate == nil:
 	case p.Flight != nil:
 		return errors.New("--rotate cannot be used with --last, which keeps the recording in memory")
-	case p.To != "":
-		return errors.New("--rotate applies to tapes, and --to makes no tape: to divide a file, use " +
-			"--to 'file:NAME?rotate=SIZE'")
-	case p.Pipe != nil:
-		return errors.New("--rotate cannot be used with --pipe: what is compressed or encrypted cannot be divided")
+	case p.To == "-" || strings.HasPrefix(p.To, "device:"):
+		return fmt.Errorf("--rotate cannot be used with --to %s, where one recording cannot follow another", p.To)
+	case p.To != "" && p.Rotate.Keep > 0 && !toFile(p.To):
+		return errors.New("--rotate keep=N cannot be used with a connection: the recordings are at its other end")
 	}
 	return nil
 }
@@ -88,34 +87,12 @@ type rotation struct {
 
 	full   chan *part
 	worker sync.WaitGroup
+	bytes  int64 // written to where --to says, by parts that are full
 
 	mu    sync.Mutex
-	tapes []string // sealed, and not removed
-	count int      // sealed
+	tapes []string // sealed or written elsewhere, and not removed
+	count int      // of all such
 	err   error    // the first of sealing
-}
-
-// part is a part of the recording.
-type part struct {
-	tape, partial string
-	lock          *wholefile.Dir
-	guard         *spaceGuard
-}
-
-// Write implements rotate.File.
-func (t *part) Write(b []byte) (int, error) { return t.guard.Write(b) }
-
-// Cut implements rotate.File.
-func (t *part) Cut(length int64) error {
-	t.guard.written = length
-	_, err := t.guard.f.Seek(length, 0)
-	return errors.Join(err, t.guard.f.Truncate(length))
-}
-
-// close ends the use of the stream's file.
-func (t *part) close() error {
-	t.guard.release()
-	return t.guard.f.Close()
 }
 
 // partName names the tape of a part.
@@ -161,6 +138,9 @@ func recordRotated(ctx context.Context, p *Plan) (*Result, error) {
 	if err != nil {
 		r.worker.Wait()
 		if started {
+			if p.To != "" {
+				return nil, err
+			}
 			return nil, hint.With(err, "what was recorded is kept: iotape seal %s", r.last().partial)
 		}
 		r.discard()
@@ -177,7 +157,7 @@ func (r *rotation) begin() {
 
 // prepare makes the directory of the first part, with the snapshots in it.
 func (r *rotation) prepare(ctx context.Context) error {
-	t, err := r.reserve(1)
+	t, err := r.reserve(ctx, 1)
 	if err != nil {
 		return err
 	}
@@ -189,41 +169,26 @@ func (r *rotation) prepare(ctx context.Context) error {
 	return nil
 }
 
-// reserve makes the directory of a part.
-func (r *rotation) reserve(n int) (*part, error) {
-	t := &part{tape: r.p.partName(n)}
-	if err := sealing.MustNotExist(t.tape, "choose another name with -o, or remove it"); err != nil {
-		return nil, err
-	}
-	t.partial = t.tape + sealing.PartialSuffix
-	var err error
-	t.lock, err = sealing.Reserve(t.partial)
-	return t, err
-}
-
 // Write takes the stream of the recording.
 func (r *rotation) Write(b []byte) (int, error) { return r.split.Write(b) }
 
 // open implements rotate.Options.Open.
 func (r *rotation) open(n int) (_ rotate.File, err error) {
 	if n > len(r.parts) {
-		t, err := r.reserve(n)
+		t, err := r.reserve(r.ctx, n)
 		if err != nil {
 			return nil, err
 		}
 		r.parts = append(r.parts, t)
 	}
 	t := r.parts[n-1]
-	if t.guard, err = guardStream(t.partial); err != nil {
-		return nil, err
-	}
-	return t, nil
+	return t, t.open(r.p)
 }
 
 // isFull implements rotate.Options.Full.
 func (r *rotation) isFull(n int) error {
 	t := r.parts[n-1]
-	err := t.close()
+	err := t.end()
 	r.full <- t
 	return err
 }
@@ -234,13 +199,7 @@ func (r *rotation) last() *part { return r.parts[len(r.parts)-1] }
 // discard takes away what was made, for a recording that did not begin.
 func (r *rotation) discard() {
 	for _, t := range r.parts {
-		if t.guard != nil {
-			_ = t.close()
-		}
-		os.RemoveAll(t.partial)
-		if t.lock != nil {
-			t.lock.Unlock()
-		}
+		t.discard()
 	}
 	r.parts = nil
 }
@@ -261,6 +220,9 @@ func (r *rotation) work() {
 
 // seal makes the tape of a part, and removes tapes beyond those that are kept.
 func (r *rotation) seal(ctx context.Context, t *part, final bool) error {
+	if t.sink != nil {
+		return r.sent(t)
+	}
 	defer r.p.Owner.Give(t.partial, t.tape, streamBeside(t.tape))
 	defer t.lock.Unlock()
 	if r.p.Seal == SealNever {
@@ -279,13 +241,34 @@ func (r *rotation) seal(ctx context.Context, t *part, final bool) error {
 		return kept(err, "the part of the recording is kept", t.partial)
 	}
 	r.p.note("%s", done.Summary())
+	return r.keep(t.tape)
+}
+
+// sent ends the use of where a part was written to.
+func (r *rotation) sent(t *part) error {
+	defer func() { r.p.Owner.Give(sink.Files(t.to)...) }()
+	if err := t.sink.Close(); err != nil {
+		return fmt.Errorf("--to %s: %w", t.to, err)
+	}
+	r.mu.Lock()
+	r.bytes += t.counted.n
+	r.mu.Unlock()
+	return r.keep(t.to)
+}
+
+// keep counts what was made of a part, and removes that of earlier ones beyond those that are kept.
+func (r *rotation) keep(name string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.tapes = append(r.tapes, t.tape)
+	r.tapes = append(r.tapes, name)
 	r.count++
 	for r.p.Rotate.Keep > 0 && len(r.tapes) > r.p.Rotate.Keep {
-		if err := os.RemoveAll(r.tapes[0]); err != nil {
-			return fmt.Errorf("remove the tape before the last %d: %w", r.p.Rotate.Keep, err)
+		err := os.RemoveAll(r.tapes[0])
+		if r.p.To != "" {
+			err = removeFiles(r.tapes[0])
+		}
+		if err != nil {
+			return fmt.Errorf("remove the part before the last %d: %w", r.p.Rotate.Keep, err)
 		}
 		r.tapes = r.tapes[1:]
 	}
@@ -297,17 +280,19 @@ func (r *rotation) finish(ctx context.Context, res *capture.Result) (*Result, er
 	p, t := r.p, r.last()
 	if res.WriteErr != nil {
 		p.note("the recording is not whole: %v", res.WriteErr)
-		t.guard.release()
 		end := EndOf(res)
 		end.Lost -= min(end.Lost, r.split.LostBefore())
-		if err := endStream(t.guard.f, end); err != nil {
+		if err := t.repair(end); err != nil {
 			p.note("end the recording: %v", err)
 		}
 	}
-	err := t.close()
+	err := t.end()
 	r.worker.Wait()
-	if err != nil {
+	if err != nil && res.WriteErr == nil {
 		return nil, err
+	}
+	if p.To != "" {
+		return r.finishSent(t, res)
 	}
 	if p.Seal == SealNever {
 		err = r.seal(ctx, t, true)
@@ -330,6 +315,25 @@ func (r *rotation) finish(ctx context.Context, res *capture.Result) (*Result, er
 	}
 	p.note("%s: %s", text, strings.Join(ends(r.tapes), " … "))
 	return &Result{Capture: res, Tape: t.tape}, nil
+}
+
+// finishSent ends the use of where the last part was written to.
+func (r *rotation) finishSent(t *part, res *capture.Result) (*Result, error) {
+	err := r.sent(t)
+	if r.err != nil {
+		err = r.err
+	}
+	if err != nil && res.WriteErr == nil {
+		res.WriteErr = err
+		r.p.note("the recording is not whole: %v", err)
+	}
+	where := r.p.To
+	if toFile(where) {
+		where = strings.Join(ends(r.tapes), " … ")
+	}
+	r.p.note("%s calls, %s; %s written in %s: %s", report.Count(res.Events), sealing.LostText(res.Lost),
+		report.Bytes(uint64(r.bytes)), report.Plural(r.count, "part", "parts"), where)
+	return &Result{Capture: res}, nil
 }
 
 // ends returns the first and the last of a list.

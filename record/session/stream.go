@@ -126,7 +126,7 @@ func (s *Stream) Discard() {
 	}
 	s.sink.Close()
 	if s.counted.n == 0 {
-		removeFiles(s.p.To)
+		_ = removeFiles(s.p.To)
 	}
 }
 
@@ -160,8 +160,9 @@ func (s *Stream) Finish(ctx context.Context, lost uint64, writeErr error, final 
 }
 
 // removeFiles removes the files of a sink.
-func removeFiles(to string) {
+func removeFiles(to string) (err error) {
 	for _, name := range sink.Files(to) {
-		os.Remove(name)
+		err = errors.Join(err, os.Remove(name))
 	}
+	return err
 }
