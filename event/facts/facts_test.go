@@ -170,3 +170,32 @@ func FuzzParse(f *testing.F) {
 		p.Summary()
 	})
 }
+
+// TestCgroupIn reads texts of /proc/PID/cgroup: of version 2 alone, of both versions, and of version 1.
+func TestCgroupIn(t *testing.T) {
+	id := strings.Repeat("0123456789abcdef", 4)
+	for _, c := range []struct{ name, text, cgroup, unit, container string }{
+		{"version 2", "0::/system.slice/ssh.service\n", "/system.slice/ssh.service", "ssh.service", ""},
+		{"version 2, in no group", "0::/\n", "/", "", ""},
+		{"removed", "0::/user.slice/x.scope (deleted)\n", "/user.slice/x.scope", "x.scope", ""},
+		{"both, systemd in both", "5:cpu,cpuacct:/system.slice/cron.service\n" +
+			"1:name=systemd:/system.slice/cron.service\n0::/system.slice/cron.service\n",
+			"/system.slice/cron.service", "cron.service", ""},
+		{"both, the container in version 1 alone", "12:memory:/docker/" + id + "\n1:name=systemd:/docker/" + id +
+			"\n0::/\n", "/docker/" + id, "", id},
+		{"both, a container of Podman", "3:pids:/machine.slice/libpod-" + id + ".scope\n0::/\n",
+			"/machine.slice/libpod-" + id + ".scope", "libpod-" + id + ".scope", id},
+		{"version 1, systemd last", "9:devices:/user.slice\n4:cpu,cpuacct:/\n1:name=systemd:/user.slice/user-7.slice/" +
+			"session-3.scope\n", "/user.slice/user-7.slice/session-3.scope", "session-3.scope", ""},
+		{"version 1 without systemd", "2:freezer:/\n3:cpu:/lxc.payload.web\n", "/lxc.payload.web", "", "web"},
+		{"a colon in the name", "0::/a:b/c.service\n", "/a:b/c.service", "c.service", ""},
+		{"no line", "", "", "", ""},
+		{"damaged", "0:\n::\nx\n1:name=systemd:relative\n0::", "", "", ""},
+	} {
+		got := CgroupIn([]byte(c.text))
+		if got != c.cgroup || Unit(got) != c.unit || Container(got) != c.container {
+			t.Errorf("%s: %q, unit %q, container %q, want %q, %q, %q", c.name, got, Unit(got), Container(got), c.cgroup,
+				c.unit, c.container)
+		}
+	}
+}

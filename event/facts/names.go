@@ -3,6 +3,7 @@
 package facts
 
 import (
+	"bytes"
 	"cmp"
 	"regexp"
 	"slices"
@@ -76,6 +77,34 @@ func Pod(cgroup string) string {
 		return ""
 	}
 	return strings.ReplaceAll(m[1], "_", "-")
+}
+
+// CgroupIn returns the control group that the text of /proc/PID/cgroup says (cgroups(7)): its path in the hierarchy of
+// version 2, or, where that has the process in no group, in the one that systemd keeps, or in the first of version 1
+// that has a group for it. It is "" if the text says none.
+func CgroupIn(text []byte) string {
+	const unified, byOther, bySystemd = "", 1, 2
+	best, rank := "", 0
+	for line := range bytes.Lines(text) {
+		_, rest, _ := bytes.Cut(bytes.TrimSuffix(line, []byte{'\n'}), []byte{':'})
+		controllers, name, found := bytes.Cut(rest, []byte{':'})
+		if !found || len(name) == 0 || name[0] != '/' {
+			continue
+		}
+		path := strings.TrimSuffix(string(name), " (deleted)")
+		switch by := string(controllers); {
+		case by == unified && path != "/":
+			return path
+		case by == unified && best == "":
+			best = path
+		case path == "/":
+		case by == "name=systemd" && rank < bySystemd:
+			best, rank = path, bySystemd
+		case by != unified && rank < byOther:
+			best, rank = path, byOther
+		}
+	}
+	return best
 }
 
 // Place is where a process runs.

@@ -9,7 +9,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 
 	"github.com/iotape/iotape/event/facts"
@@ -134,10 +133,10 @@ func (e Env) Keep(records []byte) []byte {
 // cgroupOf returns the path of the version 2 control group, "" if the kernel does not say.
 func cgroupOf(dir string) string {
 	b, _ := os.ReadFile(dir + "cgroup")
-	return strings.TrimSuffix(string(Field(b, "0::")), " (deleted)")
+	return facts.CgroupIn(b)
 }
 
-// CgroupOf returns the path of a process's version 2 control group, "" if it is not known.
+// CgroupOf returns the path of a process's control group, "" if it is not known.
 func CgroupOf(pid int) string { return cgroupOf(dir(pid, pid)) }
 
 // CgroupDevice returns the device of the files of version 2 control groups, as Object.Dev has it; 0 if they are not
