@@ -158,7 +158,7 @@ for backend in ebpf interpose ptrace; do
 	fi
 done
 if lacks ebpf; then
-	missing "\`record --all\`" "$bin/iotape" record --all --duration 1s -o refused.tape
+	missing "\`record --all\`" "$bin/iotape" record --all --duration 1s -o refused-all.tape
 	try "\`record --pid\`" beside pid
 	missing "\`top --all\`" "$bin/iotape" top --all --duration 1s
 else

@@ -8,9 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"unsafe"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/iotape/iotape/internal/ptracer"
 	"github.com/iotape/iotape/record/capture"
@@ -28,9 +25,6 @@ func (Backend) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWrit
 			Backend: name, Feature: "programs that may end with a killed recorder (--survive asks for others)",
 		}
 	}
-	if err := probe(); err != nil {
-		return nil, err
-	}
 	c, err := inproc()
 	if err != nil {
 		return nil, err
@@ -46,6 +40,7 @@ func (Backend) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWrit
 	}
 	rec.Place = s.programAt
 	cmd := ptrace.CommandOf(o)
+	cmd.Gate = probe
 	cmd.Leaving = func() { rec.Do(s.quit) }
 	stop, ended := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -64,12 +59,10 @@ func (Backend) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWrit
 	return res, err
 }
 
-// probe reports what the kernel lacks.
-func probe() error {
-	// The request is unknown before Linux 6.4: then EIO for a thread that is not traced.
-	var c dispatchConfig
-	err := ptraceCall(ptraceGetDispatch, unix.Getpid(), unsafe.Sizeof(c), unsafe.Pointer(&c))
-	if err != unix.ESRCH {
+// probe reports what the kernel lacks, by a command's process that is stopped before its execve: the kernel looks at
+// a request only where the thread is traced and stopped.
+func probe(pid int) error {
+	if _, err := dispatchOf(pid); err != nil {
 		return &capture.UnsupportedError{Backend: name, Feature: "Syscall User Dispatch by a tracer (Linux 6.4)",
 			Reason: err}
 	}

@@ -46,9 +46,6 @@ type recording struct {
 // where its threads are.
 func record(t *testing.T, o *capture.Options) *recording {
 	t.Helper()
-	if err := probe(); err != nil {
-		testenv.Lacks(t, err.Error())
-	}
 	return recordWith(t, Backend{}, o)
 }
 
@@ -97,6 +94,10 @@ func recordWith(t *testing.T, backend capture.Backend, o *capture.Options) *reco
 			_ = unix.Kill(p, unix.SIGKILL)
 		}
 		t.Fatalf("%q did not end within %v:\n%s", o.Command, patience, where)
+	}
+	var lacks *capture.UnsupportedError
+	if errors.As(err, &lacks) {
+		testenv.Lacks(t, err.Error())
 	}
 	if tree := []int{int(pid.Load())}; unix.Kill(tree[0], 0) == nil {
 		t.Errorf("the recording has ended (%+v, %v), but its command goes on: %s", rec.result, err, whereabouts(tree))
