@@ -163,7 +163,7 @@ func (c *counter) load() error {
 	}
 	suffixes, n := bpf.Suffixes(c.o.Prefilter)
 	for name, v := range map[string]any{
-		countVarRecorder: uint32(os.Getpid()), countVarWholeHost: c.o.All, countVarBegan: bpf.Now(), countVarCgroupId: cgroup,
+		countVarWholeHost: c.o.All, countVarBegan: bpf.Now(), countVarCgroupId: cgroup,
 		countVarSuffix: suffixes, countVarSuffixes: n,
 		countVarExact: true, countVarBy: uint32(c.co.By),
 	} {

@@ -203,7 +203,6 @@ func (p *programs) specification(c *config) (*ebpf.CollectionSpec, error) {
 		iotapeVarStarted:   uint64(time.Now().Unix() - 1),
 		iotapeVarPageShift: uint32(bits.TrailingZeros(uint(os.Getpagesize()))),
 		iotapeVarReadKeep:  readKeep(c.content),
-		iotapeVarRecorder:  uint32(os.Getpid()),
 		iotapeVarWholeHost: c.all,
 		iotapeVarBegan:     bpf.Now(),
 		iotapeVarCgroupId:  c.cgroup,

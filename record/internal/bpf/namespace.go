@@ -14,8 +14,9 @@ import (
 // Namespace is a pid namespace (pid_namespaces(7)): that of the recorder, by whose numbers programs call
 // processes and threads.
 type Namespace struct {
-	Level uint32 // how deep it is below that of the machine, which is 0
-	ID    uint32 // its number, as /proc/PID/ns/pid shows it
+	Level  uint32 // how deep it is below that of the machine, which is 0
+	ID     uint32 // its number, as /proc/PID/ns/pid shows it
+	Number uint32 // of this process in that of the machine
 }
 
 // firstNamespace is the number of the machine's pid namespace (PROC_PID_INIT_INO in linux/proc_ns.h).
@@ -29,17 +30,19 @@ func OwnNamespace() (Namespace, error) {
 			&os.PathError{Op: "look at", Path: "/proc/self/ns/pid", Err: err})
 	}
 	if st.Ino == firstNamespace {
-		return Namespace{ID: firstNamespace}, nil
+		return Namespace{ID: firstNamespace, Number: uint32(os.Getpid())}, nil
 	}
-	level, err := ownLevel()
+	n, err := ownNumber()
 	if err != nil {
 		return Namespace{}, fmt.Errorf("find the level of the pid namespace: %w", err)
 	}
-	return Namespace{Level: level, ID: uint32(st.Ino)}, nil
+	const pidBits = 23 // PID_BITS in include/shared.c
+	return Namespace{Level: n >> pidBits, ID: uint32(st.Ino), Number: n & (1<<pidBits - 1)}, nil
 }
 
-// ownLevel has a program look how deep the calling process's namespace is: user space cannot see it.
-func ownLevel() (uint32, error) {
+// ownNumber has a program look how deep the calling process's namespace is, and what number it has outside: user
+// space cannot see it.
+func ownNumber() (uint32, error) {
 	spec, err := loadShared()
 	if err != nil {
 		return 0, err
@@ -48,21 +51,21 @@ func ownLevel() (uint32, error) {
 	if err != nil {
 		return 0, err
 	}
-	p, err := ebpf.NewProgramWithOptions(spec.Programs["own_level"], ebpf.ProgramOptions{KernelTypes: kernel})
+	p, err := ebpf.NewProgramWithOptions(spec.Programs["own_number"], ebpf.ProgramOptions{KernelTypes: kernel})
 	if err != nil {
 		return 0, Rejected(err)
 	}
 	defer p.Close()
-	level, err := p.Run(&ebpf.RunOptions{})
+	n, err := p.Run(&ebpf.RunOptions{})
 	if errors.Is(err, ebpf.ErrNotSupported) {
 		return 0, Unsupported("to run programs on demand (Linux 5.10)", err)
 	}
-	return level, err
+	return n, err
 }
 
-// SetNamespace tells programs by whose numbers to call processes.
+// SetNamespace tells programs by whose numbers to call processes, and which is the recorder.
 func SetNamespace(programs *ebpf.CollectionSpec, own Namespace) error {
-	for name, v := range map[string]uint32{"pid_level": own.Level, "pid_ns": own.ID} {
+	for name, v := range map[string]uint32{"pid_level": own.Level, "pid_ns": own.ID, "recorder": own.Number} {
 		if err := programs.Variables[name].Set(v); err != nil {
 			return fmt.Errorf("set %s: %w", name, err)
 		}

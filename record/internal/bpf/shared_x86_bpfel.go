@@ -147,7 +147,7 @@ type sharedTask struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	sharedProgOwnLevel      = "own_level"
+	sharedProgOwnNumber     = "own_number"
 	sharedVarCommonType     = "common_type"
 	sharedVarRequestRowType = "request_row_type"
 	sharedVarSuffixType     = "suffix_type"
@@ -196,7 +196,7 @@ type sharedSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type sharedProgramSpecs struct {
-	OwnLevel *ebpf.ProgramSpec `ebpf:"own_level"`
+	OwnNumber *ebpf.ProgramSpec `ebpf:"own_number"`
 }
 
 // sharedMapSpecs contains maps before they are loaded into the kernel.
@@ -255,12 +255,12 @@ type sharedVariables struct {
 //
 // It can be passed to loadSharedObjects or ebpf.CollectionSpec.LoadAndAssign.
 type sharedPrograms struct {
-	OwnLevel *ebpf.Program `ebpf:"own_level"`
+	OwnNumber *ebpf.Program `ebpf:"own_number"`
 }
 
 func (p *sharedPrograms) Close() error {
 	return _SharedClose(
-		p.OwnLevel,
+		p.OwnNumber,
 	)
 }
 

@@ -33,7 +33,7 @@ struct {
  * that is the recorder unless it could not or may no longer trace it. */
 static __always_inline bool blocks(struct task_struct *t)
 {
-	return block && !released() && t->ptrace && tgid_of(t->parent) == recorder;
+	return block && !released() && t->ptrace && t->parent->tgid == recorder;
 }
 
 /* blocking says so of the calling thread. */

@@ -29,12 +29,7 @@ static __noinline struct task *join(struct task_struct *t, u32 flags)
  * recorder's pid namespace has not. */
 static __always_inline bool stays_out(struct task_struct *t)
 {
-	u32 pid;
-
-	if (t->flags & PF_KTHREAD)
-		return true;
-	pid = tgid_of(t);
-	return !pid || pid == recorder;
+	return t->flags & PF_KTHREAD || t->tgid == recorder || (pid_level && !tgid_of(t));
 }
 
 #define MAX_LEVELS 128 /* of cgroups that are looked at */
@@ -118,7 +113,7 @@ static __always_inline void fork_unfollowed(struct task_struct *parent, struct t
 	if (!whole_host)
 		return;
 	struct task *pst = bpf_task_storage_get(&tasks, parent, 0, 0);
-	if (tgid_of(parent) == recorder || (pst && pst->flags & TASK_EXCLUDED))
+	if (parent->tgid == recorder || (pst && pst->flags & TASK_EXCLUDED))
 		join(child, TASK_EXCLUDED);
 }
 

@@ -29,14 +29,21 @@ static __always_inline u32 number_at(struct pid *p, u32 level, u32 ns)
 /* number_in returns the number of a process in the recorder's namespace; 0 if it is not in it. */
 static __always_inline u32 number_in(struct pid *p) { return number_at(p, pid_level, pid_level ? pid_ns : 0); }
 
+/* thread_number returns the number of a thread, or of its process (PIDTYPE_TGID), in the recorder's namespace. (A
+ * function of its own for its stack.) */
+static __noinline u32 thread_number(struct task_struct *t, enum pid_type type)
+{
+	return number_in(type == PIDTYPE_PID ? BPF_CORE_READ(t, thread_pid) : BPF_CORE_READ(t, signal, pids[PIDTYPE_TGID]));
+}
+
 /* tid_of and tgid_of return the number of a thread, and of its process. */
 static __always_inline u32 tid_of(struct task_struct *t)
 {
-	return pid_level ? number_in(BPF_CORE_READ(t, thread_pid)) : (u32)t->pid;
+	return pid_level ? thread_number(t, PIDTYPE_PID) : (u32)t->pid;
 }
 static __always_inline u32 tgid_of(struct task_struct *t)
 {
-	return pid_level ? number_in(BPF_CORE_READ(t, signal, pids[PIDTYPE_TGID])) : (u32)t->tgid;
+	return pid_level ? thread_number(t, PIDTYPE_TGID) : (u32)t->tgid;
 }
 
 /* own_id returns both of the calling thread, as bpf_get_current_pid_tgid does. */

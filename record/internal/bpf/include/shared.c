@@ -8,6 +8,8 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 
+#define PID_BITS 23 /* the kernel's numbers have 22 */
+
 char _license[] SEC("license") = "Dual BSD/GPL";
 
 const struct common *common_type __attribute__((unused));
@@ -15,11 +17,12 @@ const struct task *task_type __attribute__((unused));
 const struct request_row *request_row_type __attribute__((unused));
 const struct suffix *suffix_type __attribute__((unused));
 
-/* own_level returns how deep the namespace of the process that runs it is. */
+/* own_number returns the number that the machine has for the process that runs it, with how deep its pid namespace is
+ * above. */
 SEC("raw_tp")
-int own_level(void *ctx)
+int own_number(void *ctx)
 {
 	struct task_struct *t = (void *)bpf_get_current_task();
 
-	return BPF_CORE_READ(t, thread_pid, level);
+	return BPF_CORE_READ(t, thread_pid, level) << PID_BITS | (u32)(bpf_get_current_pid_tgid() >> 32);
 }

@@ -89,7 +89,7 @@ static __always_inline void end_repeat(struct bpf_iter_num *it)
 	})
 
 const volatile u32 shard_mask = 0;
-const volatile u32 recorder = 0; /* its process */
+const volatile u32 recorder = 0; /* its process, by the number that the machine has for it */
 
 struct common shared;
 
