@@ -274,7 +274,9 @@ func TestSetuid(t *testing.T) {
 			return
 		}
 		e = &env{iotape: testenv.IotapeFor(t, cred), dir: testenv.UserDir(t, cred), cred: cred}
-		if stdout, stderr, _ := e.records(t, args, prog, secret); stdout != "uid user, secret refused\n" {
+		stdout, stderr, _ := e.records(t, args, prog, secret)
+		if stdout != "uid user, secret refused\n" ||
+			!strings.Contains(stderr, prog+" runs without the rights of root") {
 			t.Errorf("recorded by a user it says %q\n%s", stdout, stderr)
 		}
 	})

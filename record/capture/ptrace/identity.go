@@ -62,6 +62,9 @@ func (r *Recorder) identityChanged(th *thread) {
 		rec := running.ProcessRecord(th.t.PID, now(), r.o.Environ, running.Executed)
 		r.out.put(&rec)
 		r.cgroups.executed(th.t.PID)
+		if text := r.unprivileged.executed(th.t.PID); text != "" && r.o.Note != nil {
+			r.o.Note(text)
+		}
 	}
 	if pid == 0 {
 		return

@@ -44,7 +44,9 @@ type Recorder struct {
 	aio     map[aioKey]*aioRequest
 	stacks  *stacks // nil: none are recorded
 	cgroups cgroups
-	live    int // threads
+
+	unprivileged unprivileged
+	live         int // threads
 
 	attached running.Count // what ran when recording began
 
