@@ -4,6 +4,7 @@ package capture
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"syscall"
@@ -170,6 +171,14 @@ func (e *UnsupportedError) Error() string {
 		return fmt.Sprintf("%s capture needs %s: %v", e.Backend, e.Feature, e.Reason)
 	}
 	return fmt.Sprintf("%s capture needs %s", e.Backend, e.Feature)
+}
+
+// Short is Error without the reason where that says no more than the feature: that the recorder has not the right.
+func (e *UnsupportedError) Short() string {
+	if errors.Is(e.Reason, syscall.EPERM) || errors.Is(e.Reason, syscall.EACCES) {
+		return fmt.Sprintf("%s capture needs %s", e.Backend, e.Feature)
+	}
+	return e.Error()
 }
 
 func (e *UnsupportedError) Unwrap() error { return e.Reason }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/internal/hint"
@@ -184,6 +185,11 @@ func guardStream(partial string) (*spaceGuard, error) {
 // calls again.
 func (p *Plan) AnyBackend(record func(*Backend) (*capture.Result, error), again func() error) (*capture.Result, error) {
 	defer p.watchOver()()
+	if len(p.Capture.Command) == 0 { // the others can trace what runs
+		p.Backends = slices.DeleteFunc(slices.Clone(p.Backends), func(b Backend) bool {
+			return b.Name() == "interpose" && len(p.Backends) > 1
+		})
+	}
 	for i := range p.Backends {
 		last := i == len(p.Backends)-1
 		res, err := record(&p.Backends[i])
@@ -197,7 +203,7 @@ func (p *Plan) AnyBackend(record func(*Backend) (*capture.Result, error), again 
 			}
 			return nil, StartError(p.Capture.Command[0], err)
 		}
-		p.note("recording with %s: %v", p.Backends[i+1].Name(), err)
+		p.note("recording with %s: %s", p.Backends[i+1].Name(), unsupported.Short())
 		if err := again(); err != nil {
 			return nil, err
 		}

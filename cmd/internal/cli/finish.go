@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"os"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -15,6 +17,7 @@ import (
 	"github.com/iotape/iotape/pipe/encrypt"
 	"github.com/iotape/iotape/predicate"
 	"github.com/iotape/iotape/record/capture"
+	"github.com/iotape/iotape/record/sealing"
 	"github.com/iotape/iotape/record/session"
 	"github.com/iotape/iotape/replay"
 	"github.com/iotape/iotape/trace"
@@ -114,10 +117,21 @@ func nameHint(cmd *cobra.Command, err error) string {
 		return "iotape convert --from FORMAT reads what is not recognised; iotape convert --help lists the formats"
 	case errors.Is(err, trace.ErrNoTape):
 		return "name a tape, a recording that is not sealed yet, or a trace of another tool"
+	case errors.As(err, &path) && path.Op == "mkdir" && errors.Is(err, fs.ErrPermission):
+		return "name a place in a directory of yours with -o"
 	case errors.As(err, &path) && path.Op == "mkdir" && errors.Is(err, fs.ErrNotExist):
 		return "make the directory that it is to be in, or choose another with -o"
 	}
 	return ""
+}
+
+// sealedNow returns the tape that a recording's directory has become, "" if there is none.
+func sealedNow(name string) string {
+	tape, partial := strings.CutSuffix(strings.TrimSuffix(name, "/"), sealing.PartialSuffix)
+	if _, err := os.Stat(tape); !partial || err != nil {
+		return ""
+	}
+	return tape
 }
 
 // needsBPF reports whether a flag of a command cannot be kept by another back end.

@@ -18,6 +18,7 @@ import (
 	"github.com/iotape/iotape/format/all"
 	"github.com/iotape/iotape/format/open"
 	"github.com/iotape/iotape/format/script"
+	"github.com/iotape/iotape/internal/hint"
 	"github.com/iotape/iotape/store"
 	"github.com/iotape/iotape/trace"
 )
@@ -30,7 +31,11 @@ func OpenTape(ctx context.Context, path string) (*trace.Tape, error) {
 		// killing: the temporary tape has to be removed.
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	}
-	return open.Recorded(ctx, path, Program())
+	t, err := open.Recorded(ctx, path, Program())
+	if tape := sealedNow(path); errors.Is(err, trace.ErrNoTape) && tape != "" {
+		return nil, hint.With(err, "the recording is sealed by now: %s", tape)
+	}
+	return t, err
 }
 
 // OpenTapes opens several tapes. closeAll closes those that it returns, after an error too.
