@@ -5,11 +5,14 @@ package e2e
 import (
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/internal/testenv"
 )
 
 // TestNotes writes notes from inside and from outside of recordings, and uses them.
@@ -92,4 +95,34 @@ func TestNoteWithoutRecording(t *testing.T) {
 	if !strings.Contains(said, "no such") && !strings.Contains(said, "no recording") {
 		t.Errorf("a note without a recording: %s", said)
 	}
+}
+
+// TestNoteOfOtherUser: root writes a note into the recording of a user, who keeps sockets in a directory of its own.
+func TestNoteOfOtherUser(t *testing.T) {
+	t.Parallel()
+	testenv.NeedRoot(t)
+	cred := testenv.NeedUser(t)
+	dir := testenv.UserDir(t, cred)
+	cmd := exec.CommandContext(t.Context(), testenv.IotapeFor(t, cred), "record", "--backend", "ptrace", "-o",
+		"theirs.tape", "--", "sh", "-c", "until [ -e go ]; do sleep 0.05; done")
+	cmd.Dir, cmd.SysProcAttr = dir, &syscall.SysProcAttr{Credential: cred}
+	cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+dir)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	root := runEnv(t)
+	if !eventually(func() bool {
+		_, _, err := root.try(t, root.iotape, "note", "--recording", "theirs", "of root")
+		return err == nil
+	}) {
+		t.Error("root's note is refused")
+	}
+	if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	out, _ := root.run(t, root.iotape, "print", filepath.Join(dir, "theirs.tape"), "--filter", "kind = note")
+	contains(t, out, `--- note "of root" ---`)
 }
