@@ -116,7 +116,7 @@ func enumColumn[R any](name string, names []string, f func(*R) int) column[R] {
 	if len(names) <= 0xff {
 		fill = fillEnum[R, uint8]
 	}
-	return column[R]{name, func() mapping.LogicalType { return mapping.CreateEnumType(names) },
+	return column[R]{name, func() mapping.LogicalType { return enumType(names) },
 		func(v *vector, rows []*R) {
 			fill(v, rows, len(names), f)
 		}}
