@@ -35,9 +35,19 @@ func match(head []byte) bool {
 	if bytes.IndexByte(head, 0) >= 0 {
 		return false
 	}
-	seen, calls := 0, 0
+	seen, calls, rest := 0, 0, false
 	for line := range bytes.Lines(head) {
-		p := parsePrefix(strings.TrimRight(string(line), "\n"))
+		text := strings.TrimRight(string(line), "\r\n")
+		if _, noticed := notice(text); noticed { // perhaps in the middle of a call
+			rest = true
+			continue
+		}
+		if rest && !startsLine(text) {
+			rest = false
+			continue
+		}
+		rest = false
+		p := parsePrefix(text)
 		// There may be many marks before the first call, and with -k a stack behind each.
 		if p.isMark() || strings.HasPrefix(p.body, "> ") {
 			continue
@@ -47,6 +57,7 @@ func match(head []byte) bool {
 		}
 		switch name, _, ok := strings.Cut(p.body, "("); {
 		case strings.HasPrefix(p.body, "<... ") && strings.Contains(p.body, " resumed>"):
+			calls++
 		case ok:
 			whole := bytes.HasSuffix(line, []byte("\n"))
 			if isCall(name) &&

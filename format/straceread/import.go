@@ -132,11 +132,13 @@ type importer struct {
 	copied  int       // see maxCopied
 	clock   clock
 	carried string // what stood in front of "strace: Process 12 attached"
-	output  []byte // a call whose output stands in the middle of it, so far; nil if there is none
-	calls   int
-	links   map[string]string // symbolic links that opens proved: absolute names and targets
-	values  map[valueKey]uint64
-	fields  []*field // scratch
+	// attached are the processes to which strace attached, by their numbers: threads that have no line so far.
+	attached map[uint32]int
+	output   []byte // a call whose output stands in the middle of it, so far; nil if there is none
+	calls    int
+	links    map[string]string // symbolic links that opens proved: absolute names and targets
+	values   map[valueKey]uint64
+	fields   []*field // scratch
 }
 
 type thread struct {
@@ -176,6 +178,7 @@ func (x *importer) line(s string) error {
 			return nil
 		}
 	}
+	x.attachedWith(s)
 	s, noticed := notice(s)
 	if x.carried != "" {
 		if !startsLine(s) && len(x.carried)+len(s) <= maxLine {
@@ -234,6 +237,12 @@ func (x *importer) begun(p *prefix, at uint64) error {
 	if head, ok := strings.CutSuffix(p.body, "<unfinished ...>"); ok {
 		return x.unfinished(t, name, head, at)
 	}
+	if head, ok := strings.CutSuffix(p.body, "<detached ...>"); ok { // strace ended before the call
+		if err := x.unfinished(t, name, head, at); err != nil || t.head == "" {
+			return err
+		}
+		return x.interrupted(t)
+	}
 	if t.head != "" { // its end is not in the trace
 		if err := x.interrupted(t); err != nil {
 			return err
@@ -285,6 +294,9 @@ func (x *importer) thread(p *prefix) (*thread, error) {
 	t := x.threads[tid]
 	if t == nil {
 		by, group := x.maker(), false
+		if by == nil && len(x.attached) == 1 {
+			by, group = x.sibling(tid)
+		}
 		if m, ok := x.makers[tid]; ok && x.threads[m.tid] != nil {
 			by, group = x.threads[m.tid], m.group
 			x.early[tid] = max(x.clock.now, 1) - 1

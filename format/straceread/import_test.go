@@ -330,3 +330,57 @@ func TestSignals(t *testing.T) {
 		t.Errorf("signals (-want +got):\n%s", d)
 	}
 }
+
+// TestAttached reads what strace -p -f writes to the standard error: messages of strace in the middle of calls, calls
+// that were in progress when it began and when it ended, and threads of which no call says who made them.
+func TestAttached(t *testing.T) {
+	const text = `strace: Process 100 attached with 2 threads
+[pid   101] 1780434841.000001 futex(0x7f, FUTEX_WAIT_PRIVATE, 0, NULL <unfinished ...>
+[pid   100] 1780434841.000002 openat(AT_FDCWD, "/a", O_RDONLY) = 3 <0.000010>
+[pid   100] 1780434841.000003 clone(child_stack=NULL, flags=CLONE_CHILD_CLEARTID|SIGCHLDstrace: Process 102 attached
+, child_tidptr=0x7f) = 102 <0.00010>
+[pid   102] 1780434841.000500 read(3,  <unfinished ...>
+[pid   100] 1780434841.000600 wait4(-1, strace: Process 103 attached
+ <unfinished ...>
+[pid   102] 1780434841.000700 <... read resumed>"abc", 100) = 3 <0.0002>
+[pid   102] 1780434841.000900 +++ exited with 0 +++
+[pid   100] 1780434841.001000 <... wait4 resumed>[{WIFEXITED(s) && WEXITSTATUS(s) == 0}], 0, NULL) = 102 <0.0004>
+[pid   101] 1780434841.001300 <... futex resumed>) = 0
+[pid   101] 1780434841.001400 close(3) = 0
+[pid   100] 1780434841.002200 pread64(4, strace: Process 100 detached
+ <detached ...>
+[pid   101] 1780434841.001400 futex(0x7f, FUTEX_WAIT_PRIVATE, 0, NULL <detached ...>
+strace: Process 101 detached
+`
+	if !Format.Match([]byte(text)) {
+		t.Error("not recognised")
+	}
+	path := filepath.Join(t.TempDir(), "x")
+	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	tape, done := imported(t, path)
+	var got []string
+	for ev, err := range tape.Events() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ev.Kind == event.Call {
+			end := fmt.Sprint(ev.Ret)
+			if ev.Flags&event.Interrupted != 0 {
+				end = "?"
+			}
+			got = append(got, fmt.Sprintf("%d/%d %s = %s", ev.PID, ev.TID, ev.Spec().Name, end))
+		}
+	}
+	want := []string{"100/100 openat = 3", "100/100 clone = 102", "102/102 read = 3", "100/100 wait4 = 102",
+		"100/101 futex = 0", "100/101 close = 0", "100/101 futex = ?", "100/100 pread64 = ?"}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if done.Left[notUnderstood] != 0 {
+		t.Errorf("left out: %v", done.Left)
+	}
+}
