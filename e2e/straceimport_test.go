@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -211,9 +212,14 @@ func TestStraceFamily(t *testing.T) {
 	}
 	merged, converted := filepath.Join(e.dir, "merged.tape"), filepath.Join(e.dir, "converted.tape")
 	e.run(t, append([]string{e.iotape, "merge", "--no-index", "-o", merged}, files...)...)
+	if err := os.WriteFile(filepath.Join(family, "t.1"), nil, 0o600); err != nil { // a process without calls
+		t.Fatal(err)
+	}
+	matched := filepath.Join(e.dir, "matched.tape")
 	// It says 1 if something was left out.
 	_ = exec.CommandContext(t.Context(), e.iotape, "convert", "--no-index", family, converted).Run()
-	for _, name := range []string{merged, converted} {
+	_ = exec.CommandContext(t.Context(), e.iotape, "convert", "--no-index", filepath.Join(family, "t.*"), matched).Run()
+	for _, name := range []string{merged, converted, matched} {
 		tape, err := trace.Open(name)
 		if err != nil {
 			t.Fatal(err)

@@ -116,7 +116,7 @@ func Identify(f *os.File) (*format.Format, error) {
 		}
 		name = strings.TrimSuffix(name, p.suffix)
 	}
-	if found := ByName(name); found != nil && found.Read != nil && found.Match == nil {
+	if found := ByName(name); found != nil && found.Read != nil && (found.Match == nil || Hint(head) == "") {
 		return found, nil
 	}
 	return nil, nil

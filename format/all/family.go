@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/iotape/iotape/format/straceread"
 )
@@ -39,7 +40,8 @@ func Families(paths []string) (groups [][]string) {
 	return groups
 }
 
-// IsFamily reports whether path is a directory with files that strace -ff wrote.
+// IsFamily reports whether path is a directory with files that strace -ff wrote, or a pattern of their names
+// (dir/trace.*).
 func IsFamily(path string) bool {
 	files, err := family(path)
 	return len(files) > 0 || errors.Is(err, errSeveralRuns)
@@ -48,20 +50,31 @@ func IsFamily(path string) bool {
 // errSeveralRuns says that it is not clear which files are meant.
 var errSeveralRuns = errors.New("files of several runs of strace -ff: name those of one")
 
-// family returns the files of strace -ff in a directory: nil if there are none, and an error if
-// they are of several runs.
+// family returns the files of strace -ff in a directory, or those that a pattern fits: nil if there are none,
+// and an error if they are of several runs.
 func family(dir string) ([]string, error) {
-	entries, err := os.ReadDir(dir)
+	pattern := dir
+	if st, err := os.Stat(dir); err == nil {
+		if !st.IsDir() {
+			return nil, nil
+		}
+		pattern = filepath.Join(literally(dir), "*")
+	} else if !strings.ContainsAny(dir, "*?[") {
+		return nil, err
+	}
+	paths, err := filepath.Glob(pattern)
 	if err != nil {
 		return nil, err
 	}
 	runs := map[string][]string{} // by name
-	for _, e := range entries {
-		if name, _, ok := straceread.FamilyOf(e.Name()); ok && e.Type().IsRegular() {
-			runs[name] = append(runs[name], filepath.Join(dir, e.Name()))
+	for _, path := range paths {
+		name, _, ok := straceread.FamilyOf(path)
+		if st, err := os.Lstat(path); ok && err == nil && st.Mode().IsRegular() {
+			runs[name] = append(runs[name], path)
 		}
 	}
-	maps.DeleteFunc(runs, func(_ string, files []string) bool { return !isStrace(files[0]) })
+	// A process that made no call leaves a file that says nothing of its format.
+	maps.DeleteFunc(runs, func(_ string, files []string) bool { return !slices.ContainsFunc(files, isStrace) })
 	names := slices.Sorted(maps.Keys(runs))
 	if len(names) > 1 {
 		return nil, fmt.Errorf("%s has, such as %s and %s, %w", dir, names[0], names[1], errSeveralRuns)
@@ -70,6 +83,11 @@ func family(dir string) ([]string, error) {
 		return nil, nil
 	}
 	return runs[names[0]], nil
+}
+
+// literally returns a pattern that fits a name only.
+func literally(name string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(name)
 }
 
 func isStrace(path string) bool {

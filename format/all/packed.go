@@ -103,6 +103,9 @@ func (p *packing) unpack(ctx context.Context, in *os.File, dir string) (_ *os.Fi
 		}
 	}
 	cut := errors.Is(err, io.ErrUnexpectedEOF)
+	if at, seekErr := out.Seek(0, io.SeekCurrent); cut && seekErr == nil && at == 0 {
+		err, cut = errors.New("the file is cut off, and nothing of it can be unpacked"), false
+	}
 	if err == io.EOF || cut {
 		_, err = out.Seek(0, io.SeekStart)
 	}
@@ -136,6 +139,9 @@ func Open(ctx context.Context, name, dir string) (*os.File, error) {
 	if name != StandardInput {
 		var err error
 		if in, err = os.Open(name); err != nil {
+			if paths, _ := family(name); len(paths) > 0 {
+				return OpenFamily(ctx, paths, dir)
+			}
 			return nil, err
 		}
 	}
