@@ -49,7 +49,7 @@ var formats = []*format.Format{
 	&shiviz.Format,
 	&dxt.Format,
 	&procmon.Format,
-	&fiolog.Format,
+	&fiolog.Format, &fiolog.JobFormat,
 	&dftracer.Format,
 	&rows.CSV,
 	&rows.NDJSON,

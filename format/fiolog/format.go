@@ -27,6 +27,17 @@ var Format = format.Format{
 	},
 }
 
+// JobFormat is how the program finds ExportJob.
+var JobFormat = format.Format{
+	Name:     "fio job",
+	ID:       "fio-job",
+	Suffixes: []string{".fiojob"},
+	About:    "a job file for fio that resembles a tape: sizes, mix, order, depth, pauses and flushes",
+	Write: func(_ context.Context, out io.Writer, t *trace.Tape, _ *format.Options) (*format.Done, error) {
+		return ExportJob(out, t)
+	},
+}
+
 // The first lines.
 const (
 	version2 = "fio version 2 iolog"
