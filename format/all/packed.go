@@ -103,8 +103,8 @@ func (p *packing) unpack(ctx context.Context, in *os.File, dir string) (_ *os.Fi
 		}
 	}
 	cut := errors.Is(err, io.ErrUnexpectedEOF)
-	if at, seekErr := out.Seek(0, io.SeekCurrent); cut && seekErr == nil && at == 0 {
-		err, cut = errors.New("the file is cut off, and nothing of it can be unpacked"), false
+	if at, seekErr := out.Seek(0, io.SeekCurrent); (cut || err == io.EOF) && seekErr == nil && at == 0 {
+		err, cut = errors.New("nothing can be unpacked of it: it is empty, or cut off in its first block"), false
 	}
 	if err == io.EOF || cut {
 		_, err = out.Seek(0, io.SeekStart)
