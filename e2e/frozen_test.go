@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/iotape/iotape/internal/testenv"
+)
+
+// lockedBuffer is what a program says while it runs.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(b)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// TestFrozenRecorder freezes the control group of a recorder. Nobody can continue it: the programs that wait for it go
+// on when the recorder is killed, though its helpers are frozen too, or when the group is thawed, and then the tape has
+// all.
+func TestFrozenRecorder(t *testing.T) {
+	t.Parallel()
+	writer := compiled(t, "writer")
+	for _, tt := range []struct {
+		backend string
+		killed  bool
+	}{{"ebpf", true}, {"ebpf", false}, {"ptrace", true}, {"ptrace", false}} {
+		t.Run(tt.backend+" "+strconv.FormatBool(tt.killed), func(t *testing.T) {
+			if tt.backend == "ebpf" {
+				testenv.NeedBPF(t)
+			}
+			group, err := os.Open(testenv.Cgroup(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer group.Close()
+			freeze := func(state string) {
+				t.Helper()
+				if err := os.WriteFile(filepath.Join(group.Name(), "cgroup.freeze"), []byte(state), 0); err != nil {
+					t.Fatal(err)
+				}
+			}
+			dir := t.TempDir()
+			program := exec.Command(writer, "ready", "go", "500")
+			program.Dir = dir
+			if err := program.Start(); err != nil {
+				t.Fatal(err)
+			}
+			ended := make(chan error, 1)
+			go func() { ended <- program.Wait() }()
+			defer func() { _ = program.Process.Kill() }()
+			cmd := exec.Command(testenv.Iotape(t), "record", "-o", "a.tape", "--backend", tt.backend, "--ring", "1M",
+				"--hold-max", "1s", "--pid", strconv.Itoa(program.Process.Pid))
+			said := &lockedBuffer{}
+			cmd.Dir, cmd.Stderr = dir, said
+			cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(group.Fd())}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			defer func() {
+				_ = cmd.Process.Kill()
+				freeze("0")
+				eventually(func() bool { return os.Remove(group.Name()) == nil }) // its helpers end
+			}()
+			if !eventually(func() bool { return strings.Contains(said.String(), "end it with SIGINT") }) {
+				t.Fatalf("the recorder does not begin:\n%s", said)
+			}
+			freeze("1")
+			if !eventually(func() bool {
+				b, _ := os.ReadFile(filepath.Join(group.Name(), "cgroup.events"))
+				return strings.Contains(string(b), "frozen 1")
+			}) {
+				t.Fatal("the recorder does not freeze")
+			}
+			if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			if tt.killed {
+				if err := cmd.Process.Kill(); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				freeze("0")
+			}
+			if err := <-ended; err != nil {
+				t.Errorf("the program: %v", err)
+			}
+			if err := cmd.Wait(); tt.killed {
+				return
+			} else if err != nil {
+				t.Errorf("record: %v\n%s", err, said)
+			}
+			contains(t, said.String(), "lost 0")
+		})
+	}
+}
