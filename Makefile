@@ -7,13 +7,14 @@ GO ?= go
 VCS := $(shell git rev-parse HEAD >/dev/null 2>&1 || echo -buildvcs=false)
 TEST_TIMEOUT ?= 35m
 FUZZ_SECONDS ?= 2
+SOAK ?= 1h
 # Set by hand, as the go command stamps no program that is built in a git worktree.
 REVISION := $(shell git describe --always --exclude='*' --abbrev=12 --dirty=.modified 2>/dev/null)
 STAMP := -buildvcs=false -ldflags "-X github.com/iotape/iotape/internal/buildinfo.revision=$(REVISION)"
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup setup-test build generate generate-check fmt-check vet staticcheck gotestsum sbom vulncheck check test demo bench accuracy fuzz dist test-dist test-kernels clean
+.PHONY: help setup setup-test build generate generate-check fmt-check vet staticcheck gotestsum sbom vulncheck check test demo bench accuracy fuzz soak dist test-dist test-kernels clean
 
 test-kernels: ## boots Debian's kernels under qemu, and records there; skips if it cannot
 	@scripts/test-kernels.sh
@@ -67,6 +68,9 @@ check: setup fmt-check vet ## the fast lane, under three minutes: format, vet, s
 
 fuzz: ## every parser's fuzz target, FUZZ_SECONDS each
 	@scripts/fuzz.sh $(FUZZ_SECONDS)
+
+soak: setup-test build ## an hour of everything, and whether programs grow; SOAK=24h for a day
+	IOTAPE_SOAK=$(SOAK) $(GO) test -count=1 -timeout 0 -v -run '^TestSoak$$' ./e2e/fleet
 
 # Real programs race with each other, and two cores are few: up to five tests may fail once
 # and have to pass alone then. The summary names them all the same, and what was skipped.

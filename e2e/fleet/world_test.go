@@ -148,11 +148,17 @@ type program struct {
 	err   error
 }
 
-// start starts a program; what it says goes to the log.
+// start starts a program in a namespace.
 func (w *world) start(ns string, argv ...string) *program {
 	w.t.Helper()
+	return w.launch(append([]string{"ip", "netns", "exec", ns}, argv...)...)
+}
+
+// launch starts a program; what it says goes to the log.
+func (w *world) launch(argv ...string) *program {
+	w.t.Helper()
 	p := &program{lines: make(chan string, 16), done: make(chan struct{})}
-	p.cmd = exec.Command("ip", append([]string{"netns", "exec", ns}, argv...)...)
+	p.cmd = exec.Command(argv[0], argv[1:]...)
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {
 		w.t.Fatal(err)
