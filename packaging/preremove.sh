@@ -4,5 +4,6 @@
 set -e
 case $1 in
 remove | 0)
-	[ ! -d /run/systemd/system ] || systemctl disable --now iotape-agent.service iotape-collector.service || true ;;
+	[ ! -d /run/systemd/system ] || systemctl disable --now iotape-agent.service iotape-collector.service \
+		iotape-archive.service || true ;;
 esac

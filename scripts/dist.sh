@@ -58,7 +58,7 @@ stage() {
 	"$run/iotape" completion zsh >"$to/completions/_iotape"
 	"$run/iotape-agent" install --print --config /etc/iotape/agent.toml |
 		sed 's|^ExecStart=[^ ]*|ExecStart=/usr/bin/iotape-agent|' >"$to/systemd/iotape-agent.service"
-	cp packaging/iotape-collector.service "$to/systemd/"
+	cp packaging/*.service "$to/systemd/"
 	cp -r README.md docs packaging/agent.toml "$to/doc/"
 	gzip -9n <THIRD_PARTY_NOTICES >"$to/doc/THIRD_PARTY_NOTICES.gz"
 	cp CHANGELOG.md "$to/doc/"

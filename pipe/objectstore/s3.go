@@ -82,6 +82,9 @@ func (s *s3) fail(verb, key string, err error) error {
 		r.Code != minio.NoSuchBucket {
 		err = fs.ErrNotExist
 	}
+	if r := minio.ToErrorResponse(err); r.StatusCode >= 400 {
+		err = fmt.Errorf("the server answered %d %s: %w", r.StatusCode, r.Code, err)
+	}
 	return fmt.Errorf("%s %s: %w", verb, s.Location(key), err)
 }
 
