@@ -13,6 +13,8 @@ const (
 	Batches = prefix + "parcel." // + host: batches, kept by JetStream; the name is that of version 0.1
 	Hellos  = prefix + "hello."  // + host: Hello, answered with Answer
 	Reports = prefix + "report." // + host: Report, from time to time
+	// Collectors is where the collector of the broker answers who it is.
+	Collectors = prefix + "collector"
 
 	// Bucket is the JetStream stream that keeps batches until a collector has them.
 	Bucket = "IOTAPE"

@@ -23,6 +23,7 @@ import (
 
 	"github.com/iotape/iotape/fleet/batch"
 	"github.com/iotape/iotape/fleet/staging"
+	"github.com/iotape/iotape/internal/hint"
 )
 
 // Defaults of Options, in bytes.
@@ -138,7 +139,10 @@ func New(ctx context.Context, nc *nats.Conn, o *Options,
 		c.disk.Close()
 		return nil, fmt.Errorf("%s is in use by another collector", c.o.Data)
 	}
-	if err = c.load(); err == nil {
+	if err = alone(ctx, nc); err == nil {
+		err = c.load()
+	}
+	if err == nil {
 		err = c.attach(ctx, nc)
 	}
 	if err != nil {
@@ -169,6 +173,19 @@ func (c *Collector) attach(ctx context.Context, nc *nats.Conn) (err error) {
 	}
 	c.last = c.position.Seq
 	return nil
+}
+
+// alone returns an error if another collector reads the broker's stream: each would remove there what the other one
+// has not stored yet. One that does not answer is taken for a dead one.
+func alone(ctx context.Context, nc *nats.Conn) error {
+	asking, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	m, err := nc.RequestWithContext(asking, batch.Collectors, nil)
+	if err != nil {
+		return ctx.Err()
+	}
+	return hint.With(fmt.Errorf("the collector %.200q takes what agents send to this broker already", m.Data),
+		"stop that one first, or give this one a broker or a NATS account of its own")
 }
 
 // noPeers is the server's JSClusterNoPeersErrF: not enough brokers are there yet.
@@ -224,6 +241,12 @@ func (c *Collector) Run(ctx context.Context, nc *nats.Conn) error {
 		}
 		defer sub.Unsubscribe() //nolint:errcheck // the connection ends, too
 	}
+	name, _ := os.Hostname()
+	here, err := nc.Subscribe(batch.Collectors, func(m *nats.Msg) { _ = m.Respond([]byte(name + ":" + c.o.Data)) })
+	if err != nil {
+		return err
+	}
+	defer here.Unsubscribe() //nolint:errcheck // the connection ends, too
 	messages := make(chan *message, 64)
 	consuming, stop := context.WithCancel(ctx)
 	defer stop()
