@@ -48,6 +48,8 @@ var builtin = sync.OnceValue(func() []pattern {
 			`([A-Za-z0-9._~+/-]{4,}=*)`), need: []string{"authorization"}},
 		{name: "cookie", re: regexp.MustCompile(`(?i)\b(?:set-)?cookie["']?:[ \t]*["']?([^\r\n\x00"']+)`),
 			need: []string{"cookie"}},
+		{name: "cookie-file", re: regexp.MustCompile(`(?m)^\S{1,256}\t(?:TRUE|FALSE)\t[^\t\n]{0,256}\t` +
+			`(?:TRUE|FALSE)\t[0-9]{1,20}\t[^\t\n]{1,256}\t([^\r\n\x00]+)`), need: []string{"\tfalse", "\ttrue"}},
 		{name: "netrc", re: regexp.MustCompile(`(?i)\b(?:machine\s+\S{1,256}|default)\s+login\s+\S{1,256}\s+` +
 			`password\s+(\S+)`), need: []string{"login"}},
 		{name: "pgpass", re: regexp.MustCompile(`(?m)^[^:#\s]{1,256}:(?:[0-9]{1,5}|\*):[A-Za-z_*][^:\s]{0,63}:` +

@@ -30,6 +30,7 @@ func TestBuiltin(t *testing.T) {
 		{"postgres://joe:pw@host/db", "postgres://joe:**@host/db"},
 		{"Cookie: sid=31d4d96e407aad42\r\nHost: x", "Cookie: ********************\r\nHost: x"},
 		{"set-cookie: a=b; Path=/\r\n", "set-cookie: ***********\r\n"},
+		{".a.example\tTRUE\t/\tFALSE\t0\tsid\t31d4\n", ".a.example\tTRUE\t/\tFALSE\t0\tsid\t****\n"},
 		{"machine h.example login joe password pw1\n", "machine h.example login joe password ***\n"},
 		{"# h:1:d:u:x\ndb:5432:*:joe:s3cret\n", "# h:1:d:u:x\ndb:5432:*:joe:******\n"},
 		{"root:x:0:0:root:/root\ncookies: no\n12:30:45:67:89 5", ""},
@@ -156,6 +157,7 @@ func TestTwoFrames(t *testing.T) {
 		{`{"password": "`, "two words", `"}`},
 		{"postgres://joe:", "hunter2", "@host/db"},
 		{"Set-Cookie: ", "sid=31d4d96e407aad42", "\r\n"},
+		{".a.example\tTRUE\t/\tFALSE\t0\tsid\t", "31d4d96e", "\n"},
 		{"machine h.example login joe password ", "hunter2", "\n"},
 		{"a line\ndb:5432:*:joe:", "s3cret", "\n"},
 	} {
