@@ -51,8 +51,8 @@ const (
 )
 
 // dockerCaps is what Docker leaves to root.
-const dockerCaps = "-all,+chown,+dac_override,+fowner,+fsetid,+kill,+setgid,+setuid,+setpcap,+net_bind_service,+net_raw," +
-	"+sys_chroot,+mknod,+audit_write,+setfcap"
+const dockerCaps = "-all,+chown,+dac_override,+fowner,+fsetid,+kill,+setgid,+setuid,+setpcap,+net_bind_service," +
+	"+net_raw,+sys_chroot,+mknod,+audit_write,+setfcap"
 
 // TestSurroundings records and replays where a container gives less than a machine: what is recorded is whole and
 // replays, or one line says what is missing and another what to do.
@@ -69,7 +69,8 @@ func TestSurroundings(t *testing.T) {
 	if out, err := exec.Command("gcc", "-o", refuser, source).CombinedOutput(); err != nil {
 		t.Fatalf("gcc: %v\n%s", err, out)
 	}
-	docker := []string{"setpriv", "--bounding-set", dockerCaps, "--inh-caps", "-all", refuser, nrUnshare, nrBPF, nrKcmp, "--"}
+	docker := []string{"setpriv", "--bounding-set", dockerCaps, "--inh-caps", "-all",
+		refuser, nrUnshare, nrBPF, nrKcmp, "--"}
 	for _, c := range []struct {
 		name  string
 		in    []string

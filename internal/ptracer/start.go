@@ -47,7 +47,8 @@ func (tr *Engine) seize(s *stub) error {
 				s.path, other, nameOf(other))
 		}
 		return &SetupError{Feature: "permission to trace its own child", Err: hint.With(err,
-			"allow ptrace(2) where this runs: docker run --cap-add SYS_PTRACE, or a seccomp profile with it (docs/privileges.md)")}
+			"allow ptrace(2) where this runs: docker run --cap-add SYS_PTRACE, or a seccomp profile with it "+
+				"(docs/privileges.md)")}
 	}
 	if err := ptrace(unix.PTRACE_INTERRUPT, s.pid, 0, 0); err != nil {
 		return fmt.Errorf("stop process %d: %w", s.pid, err)

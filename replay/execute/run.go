@@ -45,7 +45,8 @@ func run(ctx context.Context, t *trace.Tape, c *Config, in *inside, progress fun
 	if c.Part == nil && sharesDirectories() {
 		c.Order = order.Recorded
 		in.confinement.Missing = append(in.confinement.Missing,
-			"working directories of threads (unshare is refused): calls are made one after the other, as with --order recorded")
+			"working directories of threads (unshare is refused): calls are made one after the other, "+
+				"as with --order recorded")
 	}
 	planned := &plan.Config{
 		Layout: c.Layout, Tainted: c.Tainted, Generated: c.Data.Made, Elsewhere: c.Elsewhere, Order: c.Order,
