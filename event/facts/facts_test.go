@@ -188,6 +188,7 @@ func TestCgroupIn(t *testing.T) {
 		{"version 1, systemd last", "9:devices:/user.slice\n4:cpu,cpuacct:/\n1:name=systemd:/user.slice/user-7.slice/" +
 			"session-3.scope\n", "/user.slice/user-7.slice/session-3.scope", "session-3.scope", ""},
 		{"version 1 without systemd", "2:freezer:/\n3:cpu:/lxc.payload.web\n", "/lxc.payload.web", "", "web"},
+		{"version 1, no container", "4:memory:/jobs/7\n1:name=systemd:/\n0::/\n", "/", "", ""},
 		{"a colon in the name", "0::/a:b/c.service\n", "/a:b/c.service", "c.service", ""},
 		{"no line", "", "", "", ""},
 		{"damaged", "0:\n::\nx\n1:name=systemd:relative\n0::", "", "", ""},

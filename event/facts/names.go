@@ -81,7 +81,7 @@ func Pod(cgroup string) string {
 
 // CgroupIn returns the control group that the text of /proc/PID/cgroup says (cgroups(7)): its path in the hierarchy of
 // version 2, or, where that has the process in no group, in the one that systemd keeps, or in the first of version 1
-// that has a group for it. It is "" if the text says none.
+// that names a container. It is "" if the text says none.
 func CgroupIn(text []byte) string {
 	const unified, byOther, bySystemd = "", 1, 2
 	best, rank := "", 0
@@ -100,7 +100,7 @@ func CgroupIn(text []byte) string {
 		case path == "/":
 		case by == "name=systemd" && rank < bySystemd:
 			best, rank = path, bySystemd
-		case by != unified && rank < byOther:
+		case by != unified && rank < byOther && Container(path) != "": // others are what a controller is used for
 			best, rank = path, byOther
 		}
 	}
