@@ -19,6 +19,8 @@ type Format struct {
 	// Match recognises a file by its first bytes (at most MatchBytes); nil: by suffix
 	// alone.
 	Match func(head []byte) bool
+	// Marked says that each file begins with a mark, which Match knows: without it a name makes none.
+	Marked bool
 	// Read writes the calls of a file to streams; nil if the format is only written.
 	Read func(ctx context.Context, in *os.File, im *Import) error
 	// Write writes the events of a tape; nil if the format is only read.

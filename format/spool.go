@@ -43,7 +43,7 @@ func newSpool(dir string) (*spool, error) {
 	if err != nil {
 		return nil, err
 	}
-	index, err := os.CreateTemp(dir, "index")
+	index, err := os.CreateTemp(dir, "unsorted-index")
 	if err != nil {
 		records.Close()
 		os.Remove(records.Name())

@@ -116,10 +116,11 @@ func Identify(f *os.File) (*format.Format, error) {
 		}
 		name = strings.TrimSuffix(name, p.suffix)
 	}
-	if found := ByName(name); found != nil && found.Read != nil && (found.Match == nil || Hint(head) == "") {
-		return found, nil
+	found := ByName(name)
+	if found == nil || found.Read == nil || found.Marked || found.Match != nil && Hint(head) != "" {
+		return nil, nil
 	}
-	return nil, nil
+	return found, nil
 }
 
 // headOf returns the first bytes of a file.

@@ -22,6 +22,7 @@ var Format = format.Format{
 	ID:       "scap",
 	Suffixes: []string{".scap", ".scap.gz"},
 	About:    "captures of sysdig and Falco",
+	Marked:   true,
 	Match:    match,
 	Read: func(ctx context.Context, in *os.File, im *format.Import) error {
 		return Import(ctx, in, im)

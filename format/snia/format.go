@@ -21,6 +21,7 @@ var Format = format.Format{
 	ID:       "dataseries",
 	Suffixes: []string{".ds"},
 	About:    "system calls in SNIA's schema for DataSeries, as Re-Animator's tools write and replay them",
+	Marked:   true,
 	Match:    func(head []byte) bool { return bytes.HasPrefix(head, []byte("DSv1")) },
 	Read:     readFile,
 	Write:    writeFile,

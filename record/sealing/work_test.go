@@ -25,7 +25,7 @@ func TestReserve(t *testing.T) {
 		{"nothing", nil, "", ""},
 		{"an empty directory", []string{"./"}, "", ""},
 		{"a tape that was not finished", []string{"tape/", "tape/events"}, "", ""},
-		{"streams of an import", []string{"host-0.stream", "host-1.stream", "unsorted123", "tape/"}, "", ""},
+		{"streams of an import", []string{"host-0.stream", "host-1.stream", "unsorted123", "unsorted-index9", "tape/"}, "", ""},
 		{"snapshots before a recording", []string{"before.tape/", "before.tape/manifest.json"}, "", ""},
 		{"a recording", []string{"stream", "before.tape/"}, "exists", "iotape repair"},
 		{"files of somebody", []string{"tape/", "thesis.tex"}, "thesis.tex", "choose another name"},
