@@ -63,7 +63,7 @@ type soak struct {
 	first             string // the tape that is served and replayed
 
 	tapes, replays, asked, faults int
-	restarted                     bool // the agents, since they were heard
+	restarted                     bool   // the agents, since they were heard
 	removed                       uint64 // files, by the tapes
 	samples                       map[string][]sample
 	names                         []string
