@@ -60,14 +60,7 @@ func TestFrozenRecorder(t *testing.T) {
 				}
 			}
 			dir := t.TempDir()
-			program := exec.Command(writer, "ready", "go", "500")
-			program.Dir = dir
-			if err := program.Start(); err != nil {
-				t.Fatal(err)
-			}
-			ended := make(chan error, 1)
-			go func() { ended <- program.Wait() }()
-			defer func() { _ = program.Process.Kill() }()
+			program, ended := startWriter(t, writer, dir)
 			cmd := exec.Command(testenv.Iotape(t), "record", "-o", "a.tape", "--backend", tt.backend, "--ring", "1M",
 				"--hold-max", "1s", "--pid", strconv.Itoa(program.Process.Pid))
 			said := &lockedBuffer{}

@@ -72,14 +72,7 @@ func TestStalledOutput(t *testing.T) {
 	writer := compiled(t, "writer")
 	forWays(t, func(t *testing.T, way string, args []string) {
 		dir := t.TempDir()
-		program := exec.Command(writer, "ready", "go", "500")
-		program.Dir = dir
-		if err := program.Start(); err != nil {
-			t.Fatal(err)
-		}
-		ended := make(chan error, 1)
-		go func() { ended <- program.Wait() }()
-		defer func() { _ = program.Process.Kill() }()
+		program, ended := startWriter(t, writer, dir)
 		args = append([]string{"record", "--to", "-", "--hold-max", "1s", "--ring", "1M",
 			"--pid", strconv.Itoa(program.Process.Pid)}, args...)
 		cmd := exec.Command(testenv.Iotape(t), args...)
@@ -130,4 +123,19 @@ func TestStalledOutput(t *testing.T) {
 			t.Errorf("the tape does not say what it lacks:\n%s", manifest)
 		}
 	}, "survive", "interpose") // which is for commands, whose standard output it cannot take
+}
+
+// startWriter starts the compiled program writer in a directory, where it makes the file ready, and waits for the
+// file go before it writes. ended gets how it ended.
+func startWriter(t *testing.T, writer, dir string) (program *exec.Cmd, ended <-chan error) {
+	t.Helper()
+	program = exec.Command(writer, "ready", "go", "500")
+	program.Dir = dir
+	if err := program.Start(); err != nil {
+		t.Fatal(err)
+	}
+	end := make(chan error, 1)
+	go func() { end <- program.Wait() }()
+	t.Cleanup(func() { _ = program.Process.Kill() })
+	return program, end
 }

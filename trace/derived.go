@@ -26,8 +26,8 @@ type Derived struct {
 
 // DerivedDir returns the directory of the derived files: the tape's own, unless DeriveElsewhere was called.
 func (t *Tape) DerivedDir() string {
-	if t.derived != "" {
-		return t.derived
+	if t.derived != nil {
+		return t.derived.Temp
 	}
 	return t.dir
 }
@@ -35,14 +35,14 @@ func (t *Tape) DerivedDir() string {
 // DeriveElsewhere makes a temporary directory for derived files, for a tape to which nothing can be
 // written. Close removes it.
 func (t *Tape) DeriveElsewhere() error {
-	if t.derived != "" {
+	if t.derived != nil {
 		return nil
 	}
 	dir, err := wholefile.TempDir("iotape-index")
 	if err != nil {
 		return fmt.Errorf("directory for what is derived from %s: %w", t.name, err)
 	}
-	t.derived, t.temporary = dir.Temp, dir
+	t.derived = dir
 	return nil
 }
 

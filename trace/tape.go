@@ -35,20 +35,19 @@ var (
 
 // Tape is an open tape. It is safe for concurrent use, its EventReaders are not.
 type Tape struct {
-	dir       string            // absolute
-	name      string            // as it was opened
-	derived   string            // where derived files are, if not in dir
-	temporary *wholefile.NewDir // of derived
-	manifest  *Manifest
-	seal      string // check of the manifest, "" if there is no sound one
-	salvage   bool   // a content file that cannot be opened is empty
-	files     []*os.File
-	events    *blockFile
-	content   *blockFile
-	packs     packCache
-	decoder   *zstd.Decoder // safe for concurrent use
-	onClose   func() error
-	stacks    tapeStacks
+	dir      string            // absolute
+	name     string            // as it was opened
+	derived  *wholefile.NewDir // where derived files are, if not in dir
+	manifest *Manifest
+	seal     string // check of the manifest, "" if there is no sound one
+	salvage  bool   // a content file that cannot be opened is empty
+	files    []*os.File
+	events   *blockFile
+	content  *blockFile
+	packs    packCache
+	decoder  *zstd.Decoder // safe for concurrent use
+	onClose  func() error
+	stacks   tapeStacks
 }
 
 // Open opens the tape in the directory at path. If path holds something else, the error
@@ -286,9 +285,9 @@ func (t *Tape) Close() error {
 		errs = append(errs, t.onClose())
 		t.onClose = nil
 	}
-	if t.derived != "" {
-		errs = append(errs, t.temporary.Close())
-		t.derived = ""
+	if t.derived != nil {
+		errs = append(errs, t.derived.Close())
+		t.derived = nil
 	}
 	return errors.Join(errs...)
 }

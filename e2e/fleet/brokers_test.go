@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/iotape/iotape/fleet/broker"
-	"github.com/iotape/iotape/fleet/key"
 	"github.com/iotape/iotape/internal/testenv"
 )
 
@@ -44,14 +42,7 @@ func TestBrokerOfThreeKilled(t *testing.T) {
 	testenv.NeedProgram(t, "openssl")
 	t.Parallel()
 	w := newWorld(t, 3, 0, "")
-	secret := filepath.Join(w.dir, "collector.nk")
-	public, err := key.Create(secret)
-	if err == nil {
-		err = broker.Enrol(w.data, &broker.Key{Name: "collector", Role: broker.Collector, Public: public})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	secret := w.collectorKey()
 	ca, cert, certKey := w.clusterCertificate()
 	var brokers []*program
 	var urls []string

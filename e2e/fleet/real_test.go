@@ -17,8 +17,6 @@ import (
 	"time"
 
 	"github.com/iotape/iotape/event"
-	"github.com/iotape/iotape/fleet/broker"
-	"github.com/iotape/iotape/fleet/key"
 	"github.com/iotape/iotape/fleet/spool"
 	"github.com/iotape/iotape/fleet/staging"
 	"github.com/iotape/iotape/internal/testenv"
@@ -279,14 +277,7 @@ func TestBrokerLost(t *testing.T) {
 	for i := range names {
 		all = append(all, "nats://"+address(i, 4230))
 	}
-	secret := filepath.Join(w.dir, "collector.nk")
-	public, err := key.Create(secret)
-	if err == nil {
-		err = broker.Enrol(w.data, &broker.Key{Name: "collector", Role: broker.Collector, Public: public})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	secret := w.collectorKey()
 	for i := range 10 {
 		host := fmt.Sprintf("h%d", i)
 		config := w.enrol(host, w.agents, "[record]\nsynthetic = \"rate=200,size=100\"\n")

@@ -319,6 +319,20 @@ func (w *world) heard() {
 	w.started = started
 }
 
+// collectorKey enrols a collector, and returns the file of its secret key.
+func (w *world) collectorKey() string {
+	w.t.Helper()
+	secret := filepath.Join(w.dir, "collector.nk")
+	public, err := key.Create(secret)
+	if err == nil {
+		err = broker.Enrol(w.data, &broker.Key{Name: "collector", Role: broker.Collector, Public: public})
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return secret
+}
+
 // stores waits until something more is stored.
 func (w *world) stores() {
 	w.t.Helper()

@@ -135,9 +135,8 @@ func (s *Shape) act(ev *event.Event, a *action, done *format.Done) {
 // calls of the same sizes, and the same mix, order, depth, pauses and flushes. It has names of its own for the files.
 func ExportJob(out io.Writer, tape *trace.Tape) (*format.Done, error) {
 	if n := len(tape.Manifest().Hosts); n > 1 {
-		return nil, fmt.Errorf("the tape has events of %d hosts, a job file is of one: iotape slice makes a tape of "+
-			"each",
-			n)
+		return nil, fmt.Errorf("the tape has events of %d hosts, a job file is of one: "+
+			"iotape slice makes a tape of each", n)
 	}
 	done := &format.Done{}
 	shapes, err := Shapes(tape, done)
@@ -179,8 +178,13 @@ func (s *Shape) section(w io.Writer, n int, delay int64, done *format.Done) {
 	fmt.Fprintf(w, "\n; thread %d, %s: %d reads of %d bytes, %d writes of %d bytes: %s\n[job%d]\n", s.TID,
 		printable(s.Comm), s.Reads.Calls, s.Reads.Bytes, s.Writes.Calls, s.Writes.Bytes, printable(s.File), n)
 	sequential := 100 * (s.Reads.Sequential + s.Writes.Sequential) / calls
-	kind := map[[2]bool]string{{true, false}: "read", {false, true}: "write", {true, true}: "rw"}[[2]bool{
-		s.Reads.Calls > 0, s.Writes.Calls > 0}]
+	kind := "rw"
+	switch {
+	case s.Writes.Calls == 0:
+		kind = "read"
+	case s.Reads.Calls == 0:
+		kind = "write"
+	}
 	if sequential < 100 {
 		kind = "rand" + kind
 	}

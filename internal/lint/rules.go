@@ -240,8 +240,8 @@ var rules = []rule{
 	},
 	{
 		of: []string{"analyze/aggregate/..."},
-		only: []string{"analyze/alarm", "event", "internal/jsonout", "internal/wallclock", "model/aggregate", "predicate",
-			"analyze/report"},
+		only: []string{"analyze/alarm", "event", "internal/account", "internal/jsonout", "internal/wallclock",
+			"model/aggregate", "predicate", "analyze/report"},
 		why: "what is done with counts does not know who counted",
 	},
 	{

@@ -4,7 +4,6 @@ package count
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -154,11 +153,7 @@ func (c *counter) load() error {
 		return err
 	}
 	defer bpf.ForgetTypes()
-	own, err := bpf.OwnNamespace()
-	if err != nil {
-		return err
-	}
-	if err := cmp.Or(bpf.SetFeatures(spec, bpf.ProbeFeatures(kernel)), bpf.SetNamespace(spec, own)); err != nil {
+	if _, _, err := bpf.Adapt(spec, kernel); err != nil {
 		return err
 	}
 	suffixes, n := bpf.Suffixes(c.o.Prefilter)

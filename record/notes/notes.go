@@ -12,13 +12,13 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/user"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 
+	"github.com/iotape/iotape/internal/account"
 	"github.com/iotape/iotape/internal/hint"
 	"github.com/iotape/iotape/internal/rundir"
 )
@@ -193,7 +193,8 @@ func noneRuns() error {
 			"iotape record -- COMMAND starts one; run both as the same user")
 	}
 	o := others[0]
-	return hint.With(fmt.Errorf("no recording of this user runs, but process %d of %s records", o.PID, userName(o.UID)),
+	of := account.UserText(o.UID)
+	return hint.With(fmt.Errorf("no recording of this user runs, but process %d of %s records", o.PID, of),
 		"only that user and root can write notes into it: sudo iotape note --recording %d TEXT", o.PID)
 }
 
@@ -203,18 +204,9 @@ func list(all []*Remote) string {
 	for _, r := range all {
 		of := ""
 		if r.other != nil {
-			of = " of " + userName(r.UID)
+			of = " of " + account.UserText(r.UID)
 		}
 		names = append(names, fmt.Sprintf("%s (process %d%s)", r.Name, r.PID, of))
 	}
 	return strings.Join(names, ", ")
-}
-
-// userName returns the name of a user, or the number of one without a name.
-func userName(uid uint32) string {
-	number := strconv.FormatUint(uint64(uid), 10)
-	if u, err := user.LookupId(number); err == nil {
-		return u.Username
-	}
-	return "user " + number
 }

@@ -4,11 +4,10 @@ package view
 
 import (
 	"fmt"
-	"os/user"
-	"strconv"
 	"sync"
 
 	"github.com/iotape/iotape/analyze/report"
+	"github.com/iotape/iotape/internal/account"
 	"github.com/iotape/iotape/model/aggregate"
 )
 
@@ -21,9 +20,7 @@ func UserNames() func(uid uint32) string {
 		defer mu.Unlock()
 		name, ok := known[uid]
 		if !ok {
-			if u, err := user.LookupId(strconv.FormatUint(uint64(uid), 10)); err == nil {
-				name = u.Username
-			}
+			name = account.User(uid)
 			if len(known) < 1<<16 {
 				known[uid] = name
 			}

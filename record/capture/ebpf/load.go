@@ -185,14 +185,11 @@ func (p *programs) specification(c *config) (*ebpf.CollectionSpec, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.own, err = bpf.OwnNamespace(); err != nil {
+	has, own, err := bpf.Adapt(spec, kernel)
+	if err != nil {
 		return nil, err
 	}
-	has := bpf.ProbeFeatures(kernel)
-	has.SignalsTasks = has.SignalsTasks && p.own.Level == 0 // bpf_task_from_pid takes the machine's numbers
-	if err := cmp.Or(bpf.SetFeatures(spec, has), bpf.SetNamespace(spec, p.own)); err != nil {
-		return nil, err
-	}
+	p.own = own
 	suffixes, n := bpf.Suffixes(c.options.Prefilter)
 	for name, v := range map[string]any{
 		iotapeVarShardMask: uint32(c.shards - 1),

@@ -6,11 +6,11 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"os/user"
 	"strconv"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/iotape/iotape/internal/account"
 	"github.com/iotape/iotape/record/capture/running"
 )
 
@@ -54,18 +54,10 @@ func lacking(status []byte, st *unix.Stat_t) string {
 	const executableByGroup = 0o010 // else the bit is one of file locks
 	switch {
 	case st.Mode&unix.S_ISUID != 0 && effective(status, "Uid:") != strconv.FormatUint(uint64(st.Uid), 10):
-		number := strconv.FormatUint(uint64(st.Uid), 10)
-		if u, err := user.LookupId(number); err == nil {
-			return u.Username
-		}
-		return "user " + number
+		return account.UserText(st.Uid)
 	case st.Mode&unix.S_ISGID != 0 && st.Mode&executableByGroup != 0 &&
 		effective(status, "Gid:") != strconv.FormatUint(uint64(st.Gid), 10):
-		number := strconv.FormatUint(uint64(st.Gid), 10)
-		if g, err := user.LookupGroupId(number); err == nil {
-			return "the group " + g.Name
-		}
-		return "group " + number
+		return account.GroupText(st.Gid)
 	}
 	return ""
 }

@@ -102,8 +102,8 @@ type Features struct {
 	IteratesTasks bool
 }
 
-// SetFeatures tells programs what the kernel has, by the variables that all have (bpf/state.h).
-func SetFeatures(programs *ebpf.CollectionSpec, has Features) error {
+// setFeatures tells programs what the kernel has, by the variables that all have (bpf/state.h).
+func setFeatures(programs *ebpf.CollectionSpec, has Features) error {
 	for name, v := range map[string]bool{
 		"casts": has.Casts, "iterates": has.Iterates, "iterates_tasks": has.IteratesTasks,
 	} {

@@ -3,11 +3,13 @@
 package bpf
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
 	"golang.org/x/sys/unix"
 )
 
@@ -61,6 +63,17 @@ func ownNumber() (uint32, error) {
 		return 0, Unsupported("to run programs on demand (Linux 5.10)", err)
 	}
 	return n, err
+}
+
+// Adapt tells programs what the kernel has, and by whose numbers to call processes.
+func Adapt(programs *ebpf.CollectionSpec, kernel *btf.Spec) (Features, Namespace, error) {
+	own, err := OwnNamespace()
+	if err != nil {
+		return Features{}, own, err
+	}
+	has := ProbeFeatures(kernel)
+	has.SignalsTasks = has.SignalsTasks && own.Level == 0 // bpf_task_from_pid takes the machine's numbers
+	return has, own, cmp.Or(setFeatures(programs, has), SetNamespace(programs, own))
 }
 
 // SetNamespace tells programs by whose numbers to call processes, and which is the recorder.
