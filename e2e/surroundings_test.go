@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -128,8 +129,10 @@ func TestSurroundings(t *testing.T) {
 			if err != nil || !strings.Contains(out, "root:x:0:0") {
 				t.Errorf("print: %v\n%s\nwant what head read", err, out)
 			}
-			if out, err := run("replay", "x.tape", "--into", "r", "--verify"); err != nil {
-				t.Errorf("replay: %v\n%s", err, out)
+			out, err = run("replay", "x.tape", "--into", "r", "--verify")
+			refused := slices.Contains(c.in, nrUnshare)
+			if err != nil || strings.Contains(out, "one after the other") != refused {
+				t.Errorf("replay: %v\n%s\nwant that calls are made one after the other: %v", err, out, refused)
 			}
 		})
 	}

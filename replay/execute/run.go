@@ -106,8 +106,15 @@ func run(ctx context.Context, t *trace.Tape, c *Config, in *inside, progress fun
 }
 
 // sharesDirectories reports whether the threads of this process cannot have working directories of their own:
-// containers refuse unshare by default.
-func sharesDirectories() bool { return errors.Is(unix.Unshare(0), unix.EPERM) }
+// containers refuse unshare by default. A thread tries it, and ends.
+func sharesDirectories() bool {
+	refused := make(chan bool)
+	go func() {
+		runtime.LockOSThread() // not unlocked: the thread ends with the goroutine
+		refused <- unix.Unshare(unix.CLONE_FS) != nil
+	}()
+	return <-refused
+}
 
 // executor does the tasks of a replay.
 type executor struct {
