@@ -215,10 +215,11 @@ __noinline int put_string(struct work *w, u64 addr, u8 arg)
 		return 0;
 	off += sizeof(struct piece);
 	long n = bpf_probe_read_user_str(w->buf + off, IOT_MAX_PATH + 1, (void *)addr);
-	if (n <= 0)
+	if (n < 0)
 		return 0;
 	u8 flags = 0;
-	n--;
+	if (n > 0) /* kernels before 6.13 return 0 for an empty string */
+		n--;
 	if (n >= IOT_MAX_PATH)
 		flags = PIECE_TRUNCATED;
 	put_piece(w, arg, flags, n, 0);
