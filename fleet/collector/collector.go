@@ -249,29 +249,25 @@ func (c *Collector) Run(ctx context.Context, nc *nats.Conn) error {
 	defer here.Unsubscribe() //nolint:errcheck // the connection ends, too
 	messages := make(chan *message, 64)
 	consuming, stop := context.WithCancel(ctx)
+	var consumer sync.WaitGroup
+	from := c.position.Seq + 1
+	consumer.Go(func() { c.consume(consuming, from, messages) })
+	defer consumer.Wait()
 	defer stop()
-	consume, err := c.consume(consuming, messages)
-	if err != nil && ctx.Err() != nil {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer consume.Stop()
 	commit := time.NewTicker(c.o.Commit)
 	defer commit.Stop()
 	watch := time.NewTicker(watchEvery)
 	defer watch.Stop()
 	for {
-		from := messages
+		ready := messages
 		if c.buffered > bufferMax || c.stuck != nil {
-			from = nil
+			ready = nil
 		}
 		select {
 		case <-ctx.Done():
 			c.commit(context.WithoutCancel(ctx), true)
 			return nil
-		case m := <-from:
+		case m := <-ready:
 			c.deliver(m)
 			if c.buffered > bufferMax/2 {
 				c.commit(ctx, false)
@@ -295,34 +291,6 @@ func (c *Collector) do(f func()) {
 		<-done
 	case <-c.over:
 	}
-}
-
-// consume requests the messages from the position on, in order.
-func (c *Collector) consume(ctx context.Context, to chan<- *message) (jetstream.ConsumeContext, error) {
-	cons, err := c.bucket.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{
-		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: c.position.Seq + 1, MaxResetAttempts: -1,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read the broker's stream: %w", err)
-	}
-	return cons.Consume(func(m jetstream.Msg) {
-		meta, err := m.Metadata()
-		if err != nil {
-			return
-		}
-		host := strings.TrimPrefix(m.Subject(), batch.Batches)
-		// Verify signatures here, so that commits do not wait for it.
-		next := &message{host, m.Headers(), m.Data(), meta.Sequence.Stream,
-			c.genuine(host, m.Subject(), m.Headers(), m.Data())}
-		select {
-		case to <- next:
-		case <-ctx.Done():
-		}
-	}, jetstream.PullMaxBytes(16<<20), jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
-		if !errors.Is(err, jetstream.ErrNoHeartbeat) && ctx.Err() == nil {
-			c.say("reading from the broker: %v", err)
-		}
-	}))
 }
 
 // commit makes the received batches durable, and then purges them from the broker. The last
