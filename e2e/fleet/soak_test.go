@@ -153,7 +153,7 @@ func (s *soak) round() {
 		}
 		switch name {
 		case "record":
-			u.disk = size(s.path("tapes"))
+			u.disk = size(s.path("tapes")) // with the room that is held for sealing, up to 64 MiB
 		case "agents":
 			for _, h := range s.hosts {
 				u.disk += size(s.spool(h))
