@@ -136,6 +136,7 @@ type importer struct {
 	attached map[uint32]int
 	output   []byte // a call whose output stands in the middle of it, so far; nil if there is none
 	calls    int
+	summary  bool              // the lines are those of a summary
 	links    map[string]string // symbolic links that opens proved: absolute names and targets
 	values   map[valueKey]uint64
 	fields   []*field // scratch
@@ -177,6 +178,9 @@ func (x *importer) line(s string) error {
 		} else {
 			return nil
 		}
+	}
+	if x.carried == "" && x.inSummary(s) {
+		return nil
 	}
 	x.attachedWith(s)
 	s, noticed := notice(s)
