@@ -75,6 +75,14 @@ openat(AT_FDCWD, "/t/b", O_RDWR|O_CREAT|O_EXCL, 0644) = 4
 copy_file_range(3, NULL, 4, NULL, 4096, 0) = 5
 pread64(4, "hello", 5, 0) = 5
 `, 0, 0, ""},
+		{"copies in the kernel, at offsets", started + `openat(AT_FDCWD, "/t/a", O_RDONLY) = 3
+openat(AT_FDCWD, "/t/b", O_RDWR|O_CREAT|O_EXCL, 0644) = 4
+pipe2([5, 6], 0) = 0
+sendfile(4, 3, [10] => [110], 100) = 100
+copy_file_range(3, [200], 4, [300], 50, 0) = 50
+splice(3, [300], 6, NULL, 7, 0) = 7
+fstat(4, {st_mode=S_IFREG|0644, st_size=350, ...}) = 0
+`, 0, 0, ""},
 		{"an open that found its file, by the size", started +
 			`openat(AT_FDCWD, "/t/f", O_WRONLY|O_CREAT, 0666) = 3
 fstat(3, {st_mode=S_IFREG|0644, st_size=12, ...}) = 0

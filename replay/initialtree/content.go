@@ -34,7 +34,7 @@ func (in *inference) readCall(ev *event.Event) {
 	if content == nil {
 		return
 	}
-	if ev.Spec().NeedsStop && len(ev.Bufs) == 0 { // a trace that does not say what was copied
+	if ev.Spec().NeedsStop && ev.BufArg(effect.ContentArg(ev.Op)) == nil { // a trace that does not say what was copied
 		content.unread(off, off+ev.Ret)
 	}
 	for i := range ev.Bufs {
