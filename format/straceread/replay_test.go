@@ -108,6 +108,33 @@ read(3, "abc", 4096) = 3
 			`openat(AT_FDCWD, "/t/f", O_RDWR|O_CREAT|O_TRUNC, 0666) = 3
 fstat(3, {st_mode=S_IFREG|0640, st_size=0, ...}) = 0
 `, 0, 0, ""},
+		{"an open that made its file, and what it appended", started +
+			`openat(AT_FDCWD, "/t/f", O_RDWR|O_CREAT|O_APPEND, 0666) = 3
+lseek(3, 0, SEEK_END) = 0
+fstat(3, {st_mode=S_IFREG|0644, st_size=0, ...}) = 0
+write(3, "abc", 3) = 3
+lseek(3, 0, SEEK_CUR) = 3
+lseek(3, 0, SEEK_SET) = 0
+read(3, "abc", 4096) = 3
+`, 0, 0, ""},
+		{"what was appended to a file of a known size", started + `openat(AT_FDCWD, "/t/f", O_RDWR|O_APPEND) = 3
+fstat(3, {st_mode=S_IFREG|0644, st_size=2, ...}) = 0
+write(3, "cd", 2) = 2
+pread64(3, "abcd", 4096, 0) = 4
+fstat(3, {st_mode=S_IFREG|0644, st_size=4, ...}) = 0
+`, 0, 0, ""},
+		{"what was appended to a file, and read", started + `openat(AT_FDCWD, "/t/f", O_RDWR|O_APPEND) = 3
+write(3, "cd", 2) = 2
+pread64(3, "abcd", 4096, 0) = 4
+fstat(3, {st_mode=S_IFREG|0644, st_size=4, ...}) = 0
+`, 0, 0, ""},
+		{"a directory that was not empty, of which entries are named later", started +
+			`rmdir("/t/d") = -1 ENOTEMPTY (Directory not empty)
+openat(AT_FDCWD, "/t/d", O_RDONLY|O_DIRECTORY) = 3
+getdents64(3, 0x371e4eb0 /* 3 entries */, 32768) = 72
+unlink("/t/d/f") = 0
+rmdir("/t/d") = 0
+`, 0, 0, ""},
 		{"an open that made its file", started +
 			`openat(AT_FDCWD, "/t/f", O_RDWR|O_CREAT, 0666) = 3
 write(3, "abc", 3) = 3

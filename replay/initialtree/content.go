@@ -3,6 +3,7 @@
 package initialtree
 
 import (
+	"cmp"
 	"slices"
 	"syscall"
 
@@ -27,8 +28,10 @@ func (in *inference) readCall(ev *event.Event) {
 		return
 	}
 	o := in.open[f.Open]
-	if o != nil && !o.grown && off+ev.Ret > o.details().written { // nothing put it there
-		o.existed()
+	o.provedBytes(off + ev.Ret)
+	if o != nil && o.details().appended > 0 && ev.Ret < ev.Count { // which ended with what was appended
+		o.typ = cmp.Or(o.typ, tree.File)
+		o.hadSize(off + ev.Ret)
 	}
 	content := o.before()
 	if content == nil {
@@ -55,7 +58,7 @@ func (o *object) before() *extents {
 	}
 	d := o.detail()
 	if o.known&tree.KnownSize != 0 {
-		d.content.wrote(o.size, d.written) // holes that the trace made are not initial
+		d.content.wrote(o.size, max(d.written, o.size+d.appended)) // holes that the trace made are not initial
 	}
 	return &d.content
 }

@@ -205,6 +205,7 @@ func (in *inference) snapshot(m *tree.Manifest) {
 // decide decides what the trace left open.
 func (in *inference) decide() {
 	n := in.names
+	n.emptyFilled()
 	if in.final != nil {
 		for i := range in.final.Entries {
 			last := &in.final.Entries[i]

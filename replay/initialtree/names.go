@@ -19,8 +19,9 @@ type names struct {
 	root *node
 	// hint describes objects as they were after the recording, by path without the
 	// leading slash. It decides only what the trace leaves open.
-	hint *tree.Manifest
-	made int // targets that were made up
+	hint   *tree.Manifest
+	made   int     // targets that were made up
+	filled []*node // entries of fill
 
 	nodes   arena[node]
 	objects arena[object]
@@ -429,7 +430,23 @@ func (n *names) fill(c *node) {
 		}
 	}
 	if !d.listed {
-		n.exist(n.child(c, "unknown"), tree.File)
+		k := n.child(c, "unknown")
+		n.exist(k, tree.File)
+		n.filled = append(n.filled, k)
+	}
+}
+
+// emptyFilled takes the entries of fill from directories of which the trace named another entry later.
+func (n *names) emptyFilled() {
+	for _, c := range n.filled {
+		for k := c.in.first; k != nil && c.was != nil; k = k.next {
+			if k != c && k.was != nil {
+				if c.obj == c.was {
+					n.unlink(c)
+				}
+				c.was.dropName(c)
+			}
+		}
 	}
 }
 

@@ -68,6 +68,16 @@ func (o *object) provedByStat(st *effect.Stat) {
 	o.existed()
 }
 
+// provedBytes learns that a file has bytes up to end, which perhaps the trace put there.
+func (o *object) provedBytes(end int64) {
+	if o == nil || o.grown {
+		return
+	}
+	if d := o.details(); end > d.appended+d.written {
+		o.existed()
+	}
+}
+
 // provedSize learns the size of a file from where its end is.
 func (o *object) provedSize(size int64) {
 	if o == nil || o.grown {
