@@ -26,6 +26,18 @@ openat(AT_FDCWD, "/etc/ld.so.cache", O_RDONLY|O_CLOEXEC) = 3
 close(3) = 0
 `
 
+// throughLink uses /t/lib before a call says that it is a link to /t/usr/lib; foundLink uses both after it.
+const (
+	throughLink = started + `openat(AT_FDCWD, "/t/lib/x/a", O_RDONLY) = 3
+openat(AT_FDCWD, "/t/usr/lib/b", O_RDONLY) = 4
+openat(AT_FDCWD, "/t/usr/lib/x/c", O_RDONLY) = 5
+`
+	foundLink = `openat(AT_FDCWD, "/t/lib/x/a", O_RDONLY) = 6
+openat(AT_FDCWD, "/t/usr/lib/x/a", O_RDONLY) = 7
+stat("/t/lib/b", {st_mode=S_IFREG|0644, st_size=0, ...}) = 0
+`
+)
+
 // TestReplayed replays traces of several selections of calls. What a trace leaves out is no
 // difference; what it contradicts is one.
 func TestReplayed(t *testing.T) {
@@ -108,6 +120,19 @@ read(3, "abc", 4096) = 3
 			`openat(AT_FDCWD, "/t/f", O_RDWR|O_CREAT|O_TRUNC, 0666) = 3
 fstat(3, {st_mode=S_IFREG|0640, st_size=0, ...}) = 0
 `, 0, 0, ""},
+		{"a link that was used before, by its length", throughLink +
+			"lstat(\"/t/lib\", {st_mode=S_IFLNK|0777, st_size=7, ...}) = 0\n" + foundLink, 0, 0, ""},
+		{"a link that was used before, by its target", throughLink +
+			"readlink(\"/t/lib\", \"usr/lib\", 4096) = 7\n" + foundLink, 0, 0, ""},
+		{"a link that was used before, by a listing", throughLink + `openat(AT_FDCWD, "/t", O_RDONLY|O_DIRECTORY) = 6
+getdents64(6, [{d_ino=1, d_off=1, d_reclen=24, d_type=DT_DIR, d_name="."}, ` +
+			`{d_ino=2, d_off=2, d_reclen=24, d_type=DT_DIR, d_name=".."}, ` +
+			`{d_ino=3, d_off=3, d_reclen=24, d_type=DT_LNK, d_name="lib"}, ` +
+			`{d_ino=4, d_off=4, d_reclen=24, d_type=DT_DIR, d_name="usr"}], 32768) = 96
+getdents64(6, [], 32768) = 0
+close(6) = 0
+lstat("/t/lib", {st_mode=S_IFLNK|0777, st_size=7, ...}) = 0
+` + foundLink, 0, 0, ""},
 		{"an open that made its file, and what it appended", started +
 			`openat(AT_FDCWD, "/t/f", O_RDWR|O_CREAT|O_APPEND, 0666) = 3
 lseek(3, 0, SEEK_END) = 0

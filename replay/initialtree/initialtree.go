@@ -90,7 +90,7 @@ func Infer(
 func newInference(t *trace.Tape, final *tree.Manifest) *inference {
 	return &inference{
 		result: &Tree{tape: t},
-		names:  newNames(final), final: final,
+		names:  newNames(final), final: final, foreign: foreign(t),
 		arch: Arch(t), open: map[event.OpenID]*object{}, openedAtStart: map[string]effect.Inode{},
 		elsewhere: map[string]bool{}, toEnd: map[event.OpenID]bool{}, unseen: map[uint32]bool{}, others: newOthers(),
 	}
@@ -99,7 +99,6 @@ func newInference(t *trace.Tape, final *tree.Manifest) *inference {
 // readAll learns from all events.
 func (in *inference) readAll(ctx context.Context) error {
 	er := eventsource.NewReader(in.result.tape, in.arch, in.layout)
-	other := foreign(in.result.tape) // which may have left out who changed a file
 	var ev event.Event
 	for n := 0; ; n++ {
 		if n%4096 == 0 && ctx.Err() != nil {
@@ -115,7 +114,7 @@ func (in *inference) readAll(ctx context.Context) error {
 		effect.AsCall(&ev)
 		in.state = s
 		in.succeeded.Add(&ev)
-		if other {
+		if in.foreign {
 			in.process(&ev)
 		} else {
 			in.others.observe(&ev, in.arch)
@@ -159,6 +158,7 @@ type inference struct {
 	// elsewhere are names that lead to what the kernel makes up.
 	elsewhere map[string]bool
 	succeeded effect.Succeeded
+	foreign   bool            // the tape is of another tool's trace, which may have left out who changed a file
 	unseen    map[uint32]bool // processes that were made and of which there are no calls so far
 	others    *others
 }
@@ -231,7 +231,7 @@ func (in *inference) decide() {
 			sk.living[c.obj]++
 		}
 	}
-	if foreign(sk.tape) {
+	if in.foreign {
 		if sk.LeftOut = in.succeeded.LeftOut(); len(in.unseen) > 0 {
 			sk.LeftOut = append(sk.LeftOut, effect.UnseenProcesses)
 		}

@@ -41,6 +41,41 @@ func (n *names) becomeLink(c *node, target string) {
 	n.moveToTarget(c, o)
 }
 
+// turnsOutLink notes that a name that was taken for a directory is a symbolic link, whose target the trace does not say.
+// length is that of the target in bytes, 0 if that is not known either.
+func (n *names) turnsOutLink(c *node, length int64) {
+	o := c.obj
+	if o == nil || c.was != o || o.changed || o.typ != tree.Dir && !o.enters || c.in == nil {
+		return
+	}
+	n.becomeLink(c, n.probableTarget(c, length))
+	if c.obj != o {
+		c.obj.guessed, c.obj.detail().length = true, length
+	}
+}
+
+// probableTarget makes a target up: what has the same name in a directory beside the link, as usr/lib for /lib, if the
+// length allows it.
+func (n *names) probableTarget(c *node, length int64) string {
+	probable := ""
+	for k := c.in.first; k != nil; k = k.next {
+		o := k.obj
+		if k == c || o == nil || !o.initial || o.typ != tree.Dir || length > 0 && int64(len(k.name)+1+len(c.name)) != length {
+			continue
+		}
+		if there := n.findChild(o.below, c.name); there != nil && there.obj != nil {
+			return k.name + "/" + c.name
+		}
+		if length > 0 {
+			probable = k.name + "/" + c.name
+		}
+	}
+	if probable == "" {
+		probable = strings.Repeat("?", int(min(max(length, 1), 255)))
+	}
+	return probable
+}
+
 // leadTo gives a symbolic link its target, in place of one that was made up.
 func (n *names) leadTo(c *node, target string) {
 	l := c.obj
@@ -72,16 +107,45 @@ func (n *names) moveToTarget(c *node, o *object) {
 	if to != nil && to.obj != nil && o.enters && !to.obj.changed {
 		to.obj.enters = true
 	}
-	if to == nil || to.seen {
-		return
+	switch {
+	case to == nil:
+	case !to.seen:
+		n.assign(to, o)
+		n.existAbove(to)
+		o.addName(to)
+	case to.was == to.obj && to.obj != nil && to.obj != o:
+		n.takeIn(to, o, 0)
 	}
-	n.assign(to, o)
-	n.existAbove(to)
-	to.was = o
+}
+
+// addName gives an object an initial name.
+func (o *object) addName(c *node) {
+	c.was = o
 	if o.first == nil {
-		o.first = to
+		o.first = c
 	} else {
 		d := o.detail()
-		d.others = append(d.others, to)
+		d.others = append(d.others, c)
+	}
+}
+
+// takeIn gives a directory the entries of another, which is the same one, as far as nothing is known of these names.
+func (n *names) takeIn(to *node, from *object, depth int) {
+	if from.below == nil || to.obj.typ != tree.Dir || depth > deepest {
+		return
+	}
+	for k := from.below.first; k != nil; k = k.next {
+		o := k.obj
+		if o == nil || k.was != o {
+			continue
+		}
+		switch t := n.child(to, k.name); {
+		case !t.seen:
+			o.dropName(k)
+			n.assign(t, o)
+			o.addName(t)
+		case t.obj != nil && t.was == t.obj && t.obj != o:
+			n.takeIn(t, o, depth+1)
+		}
 	}
 }

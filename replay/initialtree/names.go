@@ -391,13 +391,7 @@ func (o *object) addNames(from *object) {
 		all = append([]*node{from.first}, all...)
 	}
 	for _, c := range all {
-		c.was = o
-		if o.first == nil {
-			o.first = c
-		} else {
-			d := o.detail()
-			d.others = append(d.others, c)
-		}
+		o.addName(c)
 	}
 	from.first = nil
 	if from.more != nil {

@@ -246,6 +246,7 @@ func (in *inference) statCall(ev *event.Event) {
 	o := in.statted(ev, &st, ok)
 	if o != nil && ok {
 		o.provedByStat(&st)
+		o = in.provedLink(ev, o, &st)
 	}
 	if o == nil || !ok || !o.initial || st.Partial() && st.Mode == 0 {
 		return
@@ -270,6 +271,19 @@ func (in *inference) statCall(ev *event.Event) {
 		in.linkHasLength(ev, o, st.Size)
 	}
 	o.hadSize(st.Size)
+}
+
+// provedLink returns the object that a stat found: a symbolic link perhaps, where a foreign trace, which does not say
+// what files its calls used, had only shown what it leads to.
+func (in *inference) provedLink(ev *event.Event, o *object, st *effect.Stat) *object {
+	if !in.foreign || effect.TypeOf(st.Mode) != tree.Symlink || o.typ == tree.Symlink {
+		return o
+	}
+	if c := in.nodeOf(ev, 0, false); c != nil && c.obj == o {
+		in.names.turnsOutLink(c, st.Size)
+		return c.obj
+	}
+	return o
 }
 
 // linkHasLength notes how long the target of a link is that a stat found.
@@ -526,6 +540,8 @@ func (in *inference) listed(ev *event.Event) {
 		}
 		if k := in.names.child(c, e.Name); !k.seen {
 			in.names.exist(k, e.Type)
+		} else if in.foreign && e.Type == tree.Symlink {
+			in.names.turnsOutLink(k, 0)
 		}
 	}
 }
