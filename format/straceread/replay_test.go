@@ -133,6 +133,10 @@ getdents64(6, [], 32768) = 0
 close(6) = 0
 lstat("/t/lib", {st_mode=S_IFLNK|0777, st_size=7, ...}) = 0
 ` + foundLink, 0, 0, ""},
+		{"a script that may be executed, and is read", `access("/t/s", X_OK) = 0
+openat(AT_FDCWD, "/t/s", O_RDONLY) = 3
+read(3, "#!/bin/sh\n", 80) = 10
+`, 0, 0, ""},
 		{"an open that made its file, and what it appended", started +
 			`openat(AT_FDCWD, "/t/f", O_RDWR|O_CREAT|O_APPEND, 0666) = 3
 lseek(3, 0, SEEK_END) = 0

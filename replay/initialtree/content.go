@@ -24,10 +24,16 @@ func (in *inference) readCall(ev *event.Event) {
 		in.copied(ev)
 	}
 	f := ev.FileArg(src)
-	if !ev.OK() || f == nil || off < 0 || ev.Ret <= 0 {
+	if !ev.OK() || f == nil {
 		return
 	}
 	o := in.open[f.Open]
+	if o != nil {
+		o.data = true
+	}
+	if off < 0 || ev.Ret <= 0 {
+		return
+	}
 	o.provedBytes(off + ev.Ret)
 	if o != nil && o.details().appended > 0 && ev.Ret < ev.Count { // which ended with what was appended
 		o.typ = cmp.Or(o.typ, tree.File)
@@ -132,6 +138,7 @@ func (in *inference) wroteCall(ev *event.Event) {
 	if o == nil {
 		return
 	}
+	o.data = true
 	if in.appends(ev) {
 		o.detail().appended += ev.Ret
 		return

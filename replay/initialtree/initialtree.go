@@ -244,7 +244,7 @@ func (in *inference) decide() {
 // content.
 func (in *inference) complete(o *object) {
 	switch {
-	case o.typ == 0 && o.enters:
+	case o.typ == 0 && o.enters && !o.data:
 		o.typ = tree.Dir
 	case o.typ == 0:
 		o.typ = tree.File

@@ -70,6 +70,7 @@ type object struct {
 	typ     tree.Type // 0 while unknown
 	initial bool      // existed before the first event
 	enters  bool      // may be executed, or entered if it is a directory
+	data    bool      // was read or written: it is no directory
 	changed bool      // by the trace: what is seen of it now is not its initial state
 	grown   bool      // content was cut or written: later sizes are not initial
 	guessed bool      // the target is made up
