@@ -56,8 +56,11 @@ func WriteText(w io.Writer, r *replay.Report, o *replay.Options, style term.Styl
 		return err
 	}
 	writeOmitted(w, r, style)
-	fmt.Fprintln(w, style.Bad(fmt.Sprintf("%s results and %s paths differ", report.Count(r.Different),
-		report.Count(uint64(len(r.Tree))))))
+	differ := fmt.Sprintf("%s results and %s paths differ", report.Count(r.Different), report.Count(uint64(len(r.Tree))))
+	if r.Different == 0 && len(r.Tree) == 0 {
+		differ = "the results of the other calls agree"
+	}
+	fmt.Fprintln(w, style.Bad(differ))
 	if m := r.First; m != nil {
 		fmt.Fprintf(w, "the first: event %d, %s of thread %d on %s: %s: expected %s, got %s\n", m.Seq, m.Op, m.TID,
 			report.Printable(m.Path), m.Field, report.Printable(m.Expected), report.Printable(m.Got))
