@@ -56,11 +56,7 @@ func WriteText(w io.Writer, r *replay.Report, o *replay.Options, style term.Styl
 		return err
 	}
 	writeOmitted(w, r, style)
-	differ := fmt.Sprintf("%s results and %s paths differ", report.Count(r.Different), report.Count(uint64(len(r.Tree))))
-	if r.Different == 0 && len(r.Tree) == 0 {
-		differ = "the results of the other calls agree"
-	}
-	fmt.Fprintln(w, style.Bad(differ))
+	fmt.Fprintln(w, style.Bad(disagreement(r)))
 	if m := r.First; m != nil {
 		fmt.Fprintf(w, "the first: event %d, %s of thread %d on %s: %s: expected %s, got %s\n", m.Seq, m.Op, m.TID,
 			report.Printable(m.Path), m.Field, report.Printable(m.Expected), report.Printable(m.Got))
@@ -84,6 +80,14 @@ func WriteText(w io.Writer, r *replay.Report, o *replay.Options, style term.Styl
 		more(w, len(r.Tree)-min(len(r.Tree), maxShown))
 	}
 	return nil
+}
+
+// disagreement says how much differs.
+func disagreement(r *replay.Report) string {
+	if r.Different == 0 && len(r.Tree) == 0 {
+		return "the results of the other calls agree"
+	}
+	return fmt.Sprintf("%s results and %s paths differ", report.Count(r.Different), report.Count(uint64(len(r.Tree))))
 }
 
 // LeftOff returns the line about what was left off because it gives rights, "" if nothing was.

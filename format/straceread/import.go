@@ -169,17 +169,8 @@ type process struct {
 
 // line takes one line.
 func (x *importer) line(s string) error {
-	if x.output != nil {
-		if startsLine(s) {
-			x.output = nil
-			x.done.LeftOut(notUnderstood, 1)
-		} else if whole, ok := x.continuedOutput(s); ok {
-			s = whole
-		} else {
-			return nil
-		}
-	}
-	if x.carried == "" && x.inSummary(s) {
+	s, ok := x.outside(s)
+	if !ok {
 		return nil
 	}
 	x.attachedWith(s)
@@ -221,6 +212,19 @@ func (x *importer) line(s string) error {
 		return nil
 	}
 	return x.begun(&p, at)
+}
+
+// outside returns a line of strace's, or ok = false for one of the output that a program wrote in the middle of a
+// call, and for one of a summary.
+func (x *importer) outside(s string) (line string, ok bool) {
+	if x.output != nil {
+		if !startsLine(s) {
+			return x.continuedOutput(s)
+		}
+		x.output = nil
+		x.done.LeftOut(notUnderstood, 1)
+	}
+	return s, x.carried != "" || !x.inSummary(s)
 }
 
 // begun takes a line that begins a call, and may end it.

@@ -39,7 +39,8 @@ func TestSummary(t *testing.T) {
 			t.Fatal(err)
 		}
 		if im.Records != 4 || im.Left[notUnderstood] != 0 {
-			t.Errorf("%s: %d records, %d lines not understood; want 4 and none", name, im.Records, im.Left[notUnderstood])
+			t.Errorf("%s: %d records, %d lines not understood; want 4 and none", name, im.Records,
+				im.Left[notUnderstood])
 		}
 	}
 }

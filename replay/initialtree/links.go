@@ -41,8 +41,8 @@ func (n *names) becomeLink(c *node, target string) {
 	n.moveToTarget(c, o)
 }
 
-// turnsOutLink notes that a name that was taken for a directory is a symbolic link, whose target the trace does not say.
-// length is that of the target in bytes, 0 if that is not known either.
+// turnsOutLink notes that a name that was taken for a directory is a symbolic link, whose target the trace does not
+// say. length is that of the target in bytes, 0 if that is not known either.
 func (n *names) turnsOutLink(c *node, length int64) {
 	o := c.obj
 	if o == nil || c.was != o || o.changed || o.typ != tree.Dir && !o.enters || c.in == nil {
@@ -60,7 +60,8 @@ func (n *names) probableTarget(c *node, length int64) string {
 	probable := ""
 	for k := c.in.first; k != nil; k = k.next {
 		o := k.obj
-		if k == c || o == nil || !o.initial || o.typ != tree.Dir || length > 0 && int64(len(k.name)+1+len(c.name)) != length {
+		if k == c || o == nil || !o.initial || o.typ != tree.Dir ||
+			length > 0 && int64(len(k.name)+1+len(c.name)) != length {
 			continue
 		}
 		if there := n.findChild(o.below, c.name); there != nil && there.obj != nil {
