@@ -291,6 +291,9 @@ func (sp *space) startOf(addr uint64) uint64 {
 		return 0
 	}
 	site := sp.siteOf(stub)
+	if site == 0 {
+		return 0
+	}
 	switch done := addr - stub; {
 	case done == 2: // the call has been made
 		return site + 2
@@ -310,11 +313,11 @@ func (sp *space) stubOf(addr uint64) uint64 {
 	return 0
 }
 
-// siteOf returns the place that a stub is for.
+// siteOf returns the place that a stub is for, 0 if it cannot be read.
 func (sp *space) siteOf(stub uint64) uint64 {
 	var b [8]byte
 	if !sp.read(b[:], stub+stubRet) {
 		return 0
 	}
-	return binary.LittleEndian.Uint64(b[:]) - 2
+	return binary.LittleEndian.Uint64(b[:]) - uint64(len(syscallBytes))
 }

@@ -5,8 +5,10 @@
 package interpose
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -41,6 +43,31 @@ func TestShortProcesses(t *testing.T) {
 		if got[how] != n/4 {
 			t.Errorf("%d writes of processes made by %q recorded, want %d", got[how], how, n/4)
 		}
+	}
+}
+
+// TestBirths records processes from their first call on: signals come before it, and there are more of them than an
+// arena has slots.
+func TestBirths(t *testing.T) {
+	for how, n := range map[string]int{"signals": 300, "many": arenaSlots + 40} {
+		t.Run(how, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "written")
+			rec := record(t, &capture.Options{Command: []string{program(t, "births"), how, strconv.Itoa(n), file}}).succeeded(t)
+			if rec.output != "bad 0\n" {
+				t.Errorf("the program says %q, want %q", rec.output, "bad 0\n")
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := joined(on(rec.calls(event.OpWrite), 10, true))
+			for _, c := range []string{"s", "w"} {
+				if a, b := bytes.Count(got, []byte(c)), bytes.Count(want, []byte(c)); a != b {
+					t.Errorf("%d writes of %q recorded, want %d", a, c, b)
+				}
+			}
+			t.Logf("%d bytes, of them %d of the handler", len(want), bytes.Count(want, []byte("s")))
+		})
 	}
 }
 

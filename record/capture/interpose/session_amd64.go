@@ -107,7 +107,7 @@ func (s *session) fork(parent, child *ptracer.Tracee) {
 		return
 	}
 	if th.space = from.space; from.clone&unix.CLONE_VM == 0 {
-		th.space = from.space.copy()
+		th.space = from.space.copy(child.PID)
 	} else {
 		th.space.users++
 	}

@@ -50,8 +50,9 @@ func openSpace(pid int) (*space, error) {
 }
 
 // copy returns the space of a process that was forked.
-func (sp *space) copy() *space {
+func (sp *space) copy(pid int) *space {
 	c := &space{
+		pid: pid,
 		arena: sp.arena, users: 1, gone: sp.gone, regions: append([]region(nil), sp.regions...),
 		sites: maps.Clone(sp.sites), moved: maps.Clone(sp.moved), hops: maps.Clone(sp.hops),
 		lone: maps.Clone(sp.lone), stubs: append([]stubPage(nil), sp.stubs...),
@@ -97,7 +98,7 @@ func (sp *space) newFiles() *fileTable {
 
 // read reads all of b, or reports false.
 func (sp *space) read(b []byte, addr uint64) bool {
-	if sp.mem == nil || int64(addr) < 0 {
+	if !sp.attach(sp.pid) || int64(addr) < 0 {
 		return false
 	}
 	n, _ := sp.mem.ReadAt(b, int64(addr))
@@ -106,7 +107,7 @@ func (sp *space) read(b []byte, addr uint64) bool {
 
 // write writes also what the program may only read.
 func (sp *space) write(b []byte, addr uint64) bool {
-	if sp.mem == nil || int64(addr) < 0 {
+	if !sp.attach(sp.pid) || int64(addr) < 0 {
 		return false
 	}
 	n, _ := sp.mem.WriteAt(b, int64(addr))
