@@ -15,7 +15,7 @@ write=
 suites=("$@")
 [ $# -gt 0 ] || suites=(bullseye bookworm trixie sid trixie/arm64)
 # What the kernels of a suite cannot have, by Linux's version (docs/kernels.md).
-declare -A without=([bullseye]="ebpf interpose" [bookworm]=interpose [trixie/arm64]=interpose)
+declare -A without=([bullseye]="ebpf interpose" [trixie/arm64]=interpose)
 
 skip() { echo "test-kernels: skipped: $1"; exit 0; }
 # need PACKAGE PROGRAM...: skips if a program is missing.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -381,10 +382,10 @@ func (t *Tracee) Deliver(sig syscall.Signal, info *Siginfo) {
 	}
 }
 
-// RunTo lets the thread run until it is about to get a signal, which it does not get, for callbacks
+// RunTo lets the thread run until it is about to get a signal of some, which it does not get, for callbacks
 // that make it execute code of theirs. It gets others meanwhile; a SIGSTOP is sent to it again. RunTo
 // returns false if the thread ended, which Handler.Exit was told of.
-func (t *Tracee) RunTo(want syscall.Signal) bool {
+func (t *Tracee) RunTo(want ...syscall.Signal) bool {
 	again, deliver := false, syscall.Signal(0)
 	defer func() {
 		if again && !t.gone {
@@ -410,7 +411,7 @@ func (t *Tracee) RunTo(want syscall.Signal) bool {
 			t.tr.ended(t, ws)
 			return false
 		case event(ws) != 0: // an interrupt or a stop of the group
-		case sig == want:
+		case slices.Contains(want, sig):
 			return true
 		case sig == syscall.SIGSTOP:
 			again = true

@@ -25,6 +25,9 @@ func (Backend) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWrit
 			Backend: name, Feature: "programs that may end with a killed recorder (--survive asks for others)",
 		}
 	}
+	if err := probe(); err != nil {
+		return nil, err
+	}
 	c, err := inproc()
 	if err != nil {
 		return nil, err
@@ -40,7 +43,6 @@ func (Backend) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWrit
 	}
 	rec.Place = s.programAt
 	cmd := ptrace.CommandOf(o)
-	cmd.Gate = probe
 	cmd.Leaving = func() { rec.Do(s.quit) }
 	stop, ended := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -57,16 +59,6 @@ func (Backend) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWrit
 		res.Stops = s.stops
 	}
 	return res, err
-}
-
-// probe reports what the kernel lacks, by a command's process that is stopped before its execve: the kernel looks at
-// a request only where the thread is traced and stopped.
-func probe(pid int) error {
-	if _, err := dispatchOf(pid); err != nil {
-		return &capture.UnsupportedError{Backend: name, Feature: "Syscall User Dispatch by a tracer (Linux 6.4)",
-			Reason: err}
-	}
-	return nil
 }
 
 // report says what stayed slow.

@@ -26,7 +26,9 @@ type code struct {
 	pass, passGate, passEnd, passDone, check, checkDone, checkEnd  uint64
 	tracedWay, raw, trap, trapEnd, restorerEnd, settle, checking   uint64
 	userBegin, userEnd, userFault                                  uint64
-	loader, loaderGatesEnd, announceEnd, loaderEnd                 uint64
+	arming, unarmed                                                uint64
+	loader, loaderUnarmed, settling                                uint64
+	loaderGatesEnd, announceEnd, loaderEnd                         uint64
 }
 
 // inproc returns the code.
@@ -58,7 +60,9 @@ func loadCode() (*code, error) {
 		"raw": &c.raw, "trap": &c.trap, "trap_end": &c.trapEnd, "restorer_end": &c.restorerEnd,
 		"settle": &c.settle, "checking": &c.checking,
 		"user_begin": &c.userBegin, "user_end": &c.userEnd, "user_fault": &c.userFault,
-		"loader": &c.loader, "loader_gates_end": &c.loaderGatesEnd, "announce_end": &c.announceEnd, "loader_end": &c.loaderEnd,
+		"arming": &c.arming, "unarmed": &c.unarmed,
+		"loader": &c.loader, "loader_unarmed": &c.loaderUnarmed, "settling": &c.settling,
+		"loader_gates_end": &c.loaderGatesEnd, "announce_end": &c.announceEnd, "loader_end": &c.loaderEnd,
 	} {
 		v, ok := c.symbols[name]
 		if !ok {

@@ -22,7 +22,7 @@ func (s *session) dispatched(t *ptracer.Tracee, info *ptracer.Siginfo) {
 	if unix.PtraceGetRegs(t.TID, &regs) != nil {
 		return
 	}
-	if th.space == nil {
+	if !th.armed { // by us: it is the program's own
 		s.dispatch(t, &regs, info)
 		return
 	}
@@ -44,16 +44,7 @@ func (s *session) dispatched(t *ptracer.Tracee, info *ptracer.Siginfo) {
 		s.leaveFast(th, "it makes 32-bit calls")
 	}
 	if sp.gone {
-		if c, err := dispatchOf(t.TID); err == nil && c.Selector != sp.addr(codeBytes) {
-			s.dispatch(t, &regs, info)
-			return
-		}
-		// Its calls stop as they do without us, at their own places.
-		c := dispatchConfig{}
-		_ = setDispatch(t.TID, &c)
-		t.EveryCall = true
-		regs.Rip, regs.Orig_rax = site, ^uint64(0)
-		_ = unix.PtraceSetRegs(t.TID, &regs)
+		s.dispatchedGone(th, &regs, info)
 		return
 	}
 	if s.patch(th, site) {
@@ -72,6 +63,20 @@ func (s *session) dispatched(t *ptracer.Tracee, info *ptracer.Siginfo) {
 		return
 	}
 	s.trace(th, &regs, site)
+}
+
+// dispatchedGone is told of a call of a process that is recorded by stops: its calls stop as they do without us, at
+// their own places.
+func (s *session) dispatchedGone(th *thread, regs *unix.PtraceRegs, info *ptracer.Siginfo) {
+	th.t.EveryCall = true
+	regs.Orig_rax = ^uint64(0)
+	native := info.SysArch() == unix.AUDIT_ARCH_X86_64 // others have arguments in registers that our code changes
+	if native && !th.confined && th.hasSlot(regs) {
+		s.disarm(th, regs)
+		return
+	}
+	th.selects(selectAllow)
+	_ = unix.PtraceSetRegs(th.t.TID, regs)
 }
 
 // dispatching makes a thread meet its call again, whatever comes. See ptracer.Handler.
@@ -94,7 +99,9 @@ func (s *session) dispatch(t *ptracer.Tracee, regs *unix.PtraceRegs, info *ptrac
 // trace makes a thread do its call, at a place, where the tracer sees it begin and end. Until
 // then none of its calls is dispatched, and what it makes has no slot: should there be no tracer any more, both go on.
 func (s *session) trace(th *thread, regs *unix.PtraceRegs, place uint64) {
-	_ = setDispatch(th.t.TID, &dispatchConfig{})
+	if th.armed {
+		th.selects(selectAllow)
+	}
 	switch regs.Rax {
 	case unix.SYS_CLONE, unix.SYS_CLONE3, unix.SYS_FORK, unix.SYS_VFORK:
 		regs.Gs_base = th.space.arena.slotAddr(noThread)

@@ -17,11 +17,11 @@
 //
 // # What it rests on
 //
-// Syscall User Dispatch (Linux 5.11; settable by a tracer since 6.4) turns every system call
+// Syscall User Dispatch (Linux 5.11) turns every system call
 // that is not made within one small range of addresses, our gate, into a stop of the tracer:
 // also those of code that is made at run time, of places that cannot be patched, and of
 // places that nobody knows. So nothing is missed, and which places are patched is a matter of
-// speed alone.
+// speed alone. Each thread sets it by itself, in our code, before its first call (arm_amd64.go).
 //
 // A place is patched without moving a neighbour (patch_amd64.go): only its own two bytes
 // change, and bytes of padding that is never executed (image_amd64.go says how that is known).

@@ -32,10 +32,13 @@ func (s *session) inject(th *thread) {
 		sl.Open = sp.addr(s.code.common)
 		sl.Entry = sl.Open
 	}
-	sp.arena.control().Selector = 1
+	th.selects(selectBlock)
 }
 
-var errGone = errors.New("the thread ended")
+var (
+	errGone    = errors.New("the thread ended")
+	errRefused = errors.New("Syscall User Dispatch was refused")
+)
 
 // load maps the arena and the code into a program, by making it execute a few calls. Should there be
 // no tracer any more, whenever that is, the program goes on as without: the calls are made in memory that is never
@@ -70,6 +73,11 @@ func (s *session) load(th *thread) (sp *space, maps []mapping, err error) {
 	regs.R12, regs.R13, regs.R14, regs.R15 = uint64(arenaBytes), codeBytes, uint64(controlBytes), saved.Rip
 	regs.Rbx, regs.Rbp = place(maps), sp.placeOfStubs(maps)
 	if err := s.announced(th, sp, maps, &regs, mask); err != nil {
+		if errors.Is(err, errRefused) { // before it did anything else
+			saved.Orig_rax = ^uint64(0)
+			_ = unix.PtraceSetRegs(tid, &saved)
+			_ = setSignalMask(tid, mask)
+		}
 		return sp, nil, err
 	}
 	base, fd := int64(regs.Rdi), int64(regs.R8)
@@ -94,9 +102,13 @@ func (s *session) load(th *thread) (sp *space, maps []mapping, err error) {
 		sp.stubs = append(sp.stubs, stubPage{addr: at, size: stubPageBytes})
 	}
 	s.prepare(th, sp, mask)
-	regs = saved
-	regs.Orig_rax, regs.Rip, regs.R15, regs.R8 = ^uint64(0), sp.addr(s.code.settle), saved.Rip, uint64(fd)
-	s.arm(th, &regs)
+	// From here on it goes on without us, if it has to.
+	regs.Orig_rax, regs.Rip = ^uint64(0), regs.Rip-s.code.announceEnd+s.code.settling
+	regs.Rsp, regs.R14, regs.R15, regs.Rbx = saved.Rsp, uint64(fd), saved.Rip, sp.addr(s.code.settle)
+	regs.Gs_base = sp.arena.slotAddr(th.index)
+	set(&regs, s.dispatchOf(th))
+	th.armed = true // first: who has a slot must lead to orphaned()
+	_ = unix.PtraceSetRegs(tid, &regs)
 	return sp, maps, nil
 }
 
@@ -110,15 +122,18 @@ func (s *session) announced(th *thread, sp *space, maps []mapping, regs *unix.Pt
 	tid := th.t.TID
 	_ = setSignalMask(tid, mask&^signalBit(unix.SIGSYS))
 	regs.Rip = at
-	c := dispatchConfig{Mode: 1, Offset: at, Len: s.code.loaderGatesEnd - s.code.loader}
-	if unix.PtraceSetRegs(tid, regs) != nil || setDispatch(tid, &c) != nil ||
-		!th.t.RunTo(unix.SIGSYS) || unix.PtraceGetRegs(tid, regs) != nil {
+	set(regs, dispatch{from: at, bytes: s.code.loaderGatesEnd - s.code.loader})
+	if unix.PtraceSetRegs(tid, regs) != nil || !th.t.RunTo(unix.SIGSYS, unix.SIGTRAP) ||
+		unix.PtraceGetRegs(tid, regs) != nil {
 		return errGone
 	}
-	if regs.Rip != at+s.code.announceEnd-s.code.loader {
-		return errors.New("a signal came in between")
+	switch regs.Rip - at + s.code.loader {
+	case s.code.announceEnd:
+		return nil
+	case s.code.loaderUnarmed:
+		return errRefused
 	}
-	return nil
+	return errors.New("a signal came in between")
 }
 
 // prepare fills the arena of a program that is about to begin, and makes it the thread's.

@@ -89,24 +89,23 @@ type clock struct {
 
 // control is what the recorder tells the code in a process.
 type control struct {
-	Selector uint8
-	_        [7]uint8
-	Lo, Hi   uint64
-	Clock    uint64
-	Sizes    uint64
-	Watched  uint64
-	Cgroups  uint64
-	_        uint64
-	Clocks   [clocks]clock
-	Class    [tableCalls]class
-	Fast     [tableCalls]class
-	Check    [tableCalls]uint8
-	Row      [tableCalls]uint16
-	Rows     [tableRows]bpf.Spec
-	Inodes   [watchedFiles]uint64
-	Commands [commandRoom]command
-	Steps    [predicate.MaxPrefilterSteps]bpf.PrefilterStep
-	Stacks   [tableRows]uint16
+	Selectors [arenaSlots]selector // of threads, by their slots
+	Lo, Hi    uint64
+	Clock     uint64
+	Sizes     uint64
+	Watched   uint64
+	Cgroups   uint64
+	_         [2]uint64
+	Clocks    [clocks]clock
+	Class     [tableCalls]class
+	Fast      [tableCalls]class
+	Check     [tableCalls]uint8
+	Row       [tableCalls]uint16
+	Rows      [tableRows]bpf.Spec
+	Inodes    [watchedFiles]uint64
+	Commands  [commandRoom]command
+	Steps     [predicate.MaxPrefilterSteps]bpf.PrefilterStep
+	Stacks    [tableRows]uint16
 
 	StackSteps [predicate.MaxPrefilterSteps]bpf.PrefilterStep
 }

@@ -174,7 +174,7 @@ func TestCodeFits(t *testing.T) {
 	}
 	for name, at := range map[string]uint64{
 		"gate_end": c.gateEnd, "pass_end": c.passEnd, "own_end": c.symbols["own_end"],
-		"restorer_end": c.restorerEnd,
+		"restorer_end": c.restorerEnd, "arming": c.arming + 2,
 	} {
 		if at > c.gatesEnd || [2]byte(c.text[at-2:at]) != [2]byte(syscallBytes) {
 			t.Errorf("no system call within the gates ends at %s (%#x)", name, at)

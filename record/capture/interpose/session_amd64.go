@@ -55,7 +55,8 @@ type thread struct {
 	slot  *slot // nil if it has none
 
 	place    uint64 // where it makes a call that the tracer sees, 0 if it makes none
-	undo     int    // calls that take back an injection, and are not recorded
+	undo     int    // calls of our code that stop, and are not recorded
+	armed    bool   // its Syscall User Dispatch is ours
 	blocked  bool   // its program blocks SIGSYS, when it executes another
 	confined bool   // its process, or one that made it, forbade calls
 	wanted   bool   // the recorder wants that call's end
@@ -125,6 +126,9 @@ func (s *session) fork(parent, child *ptracer.Tracee) {
 		}
 	}
 	s.takeSlot(th)
+	if !th.space.gone {
+		child.EveryCall = th.slot == nil
+	}
 	if th.slot != nil && from.slot != nil {
 		th.slot.Blocked = from.slot.Blocked
 	}
@@ -141,6 +145,7 @@ func (s *session) takeSlot(th *thread) {
 	if th.index = a.takeSlot(th.t.PID, th.t.TID, th.files.index, a.base+s.code.common); th.index < 0 {
 		return
 	}
+	th.selects(selectAllow)
 	th.slot = a.slot(th.index)
 	th.slot.Foreign = foreign(th.t.TID)
 	s.identify(th)
@@ -158,21 +163,6 @@ func (s *session) born(t *ptracer.Tracee) {
 		return
 	}
 	s.arm(th, &regs)
-}
-
-// arm makes all calls of a thread stop that our code does not make, and gives it its slot.
-func (s *session) arm(th *thread, regs *unix.PtraceRegs) {
-	a := th.space.arena
-	regs.Gs_base = a.slotAddr(noThread)
-	if th.slot != nil {
-		regs.Gs_base = a.slotAddr(th.index)
-	}
-	c := dispatchConfig{Mode: 1, Selector: a.base + codeBytes, Offset: a.base, Len: s.code.gatesEnd}
-	err := setDispatch(th.t.TID, &c) // first: who has a slot must lead to orphaned()
-	_ = unix.PtraceSetRegs(th.t.TID, regs)
-	if err != nil {
-		s.leaveFast(th, "Syscall User Dispatch was refused")
-	}
 }
 
 // leaveFast makes all calls of a thread's process stop from now on, as they do without our code.
@@ -227,7 +217,7 @@ func (s *session) exec(t *ptracer.Tracee, oldTID int, replaced *ptracer.Tracee) 
 	s.base.Exec(t, oldTID, replaced)
 	th.blocked = th.slot != nil && th.slot.Blocked != 0
 	s.finish(th)
-	th.place, th.undo = 0, 0
+	th.place, th.undo, th.armed = 0, 0, false
 	t.EveryCall = false
 }
 
@@ -279,6 +269,9 @@ func (s *session) enter(t *ptracer.Tracee, c *ptracer.Syscall) bool {
 		th.undo--
 		return false
 	}
+	if s.arms(th, c) {
+		return false
+	}
 	s.stops++
 	s.drain(th)
 	th.nr, th.args, th.clone = c.NR, c.Args, 0
@@ -295,41 +288,60 @@ func (s *session) enter(t *ptracer.Tracee, c *ptracer.Syscall) bool {
 		if th.space != nil && th.space.read(b[:], c.Args[0]) {
 			th.clone = binary.LittleEndian.Uint64(b[:])
 		}
-	case unix.SYS_MMAP, unix.SYS_MUNMAP, unix.SYS_MREMAP, unix.SYS_MPROTECT, unix.SYS_PKEY_MPROTECT, unix.SYS_MADVISE:
-		s.touched(th, c)
-	case unix.SYS_ARCH_PRCTL:
-		const setGS = 0x1001 // ARCH_SET_GS
-		if c.Args[0] == setGS {
-			s.leaveFast(th, "it uses the register GS")
-		}
 	case unix.SYS_PRCTL:
-		switch c.Args[0] {
-		case unix.PR_SET_SYSCALL_USER_DISPATCH:
+		if c.Args[0] == unix.PR_SET_SYSCALL_USER_DISPATCH {
 			s.leaveFast(th, "it uses Syscall User Dispatch")
-		case unix.PR_SET_SECCOMP:
-			s.confined(th)
 		}
-	case unix.SYS_SECCOMP:
-		if c.Args[0] <= 1 { // SECCOMP_SET_MODE_STRICT, SECCOMP_SET_MODE_FILTER
-			s.confined(th)
-		}
+	}
+	if s.ends(th, c) && s.disarmed(th) {
+		return false
 	}
 	th.begins()
 	th.wanted = s.base.Enter(t, c)
 	return true
 }
 
-// touched is told that a thread is about to change a range of its memory. If that is ours its
-// process goes on without it.
-func (s *session) touched(th *thread, c *ptracer.Syscall) {
-	sp := th.space
+// ends is told of a call that may make our code useless for its process, or impossible: then that is recorded by stops.
+// It reports whether Syscall User Dispatch has to end before the call.
+func (s *session) ends(th *thread, c *ptracer.Syscall) bool {
+	switch th.nr {
+	case unix.SYS_MMAP, unix.SYS_MUNMAP, unix.SYS_MREMAP, unix.SYS_MPROTECT, unix.SYS_PKEY_MPROTECT, unix.SYS_MADVISE:
+		if !touches(th.space, c) {
+			return false
+		}
+		s.leaveFast(th, "it changes the memory of its recording") // the selector is there
+		return !th.confined
+	case unix.SYS_ARCH_PRCTL:
+		const setGS = 0x1001 // ARCH_SET_GS
+		if c.Args[0] != setGS {
+			return false
+		}
+		s.leaveFast(th, "it uses the register GS")
+		return !th.confined
+	case unix.SYS_PRCTL, unix.SYS_SECCOMP:
+		if !confines(c) {
+			return false
+		}
+		before := th.confined
+		s.confined(th)
+		return !before // what it forbids may include our call
+	}
+	return false
+}
+
+// confines reports whether a call forbids calls to its process.
+func confines(c *ptracer.Syscall) bool {
+	if c.NR == unix.SYS_PRCTL {
+		return c.Args[0] == unix.PR_SET_SECCOMP
+	}
+	return c.Args[0] <= unix.SECCOMP_SET_MODE_FILTER // or _STRICT
+}
+
+// touches reports whether a call changes a range of memory that is ours.
+func touches(sp *space, c *ptracer.Syscall) bool {
 	fixed := c.NR != unix.SYS_MMAP || c.Args[3]&(unix.MAP_FIXED|unix.MAP_FIXED_NOREPLACE) != 0
 	from, to := c.Args[0], c.Args[0]+c.Args[1]
-	if sp == nil || sp.gone || !fixed || from >= sp.arena.base+uint64(arenaBytes) || to <= sp.arena.base {
-		return
-	}
-	s.leaveFast(th, "it changes the memory of its recording")
-	_ = setDispatch(th.t.TID, &dispatchConfig{}) // the kernel reads the selector there
+	return sp != nil && fixed && from < sp.arena.base+uint64(arenaBytes) && to > sp.arena.base
 }
 
 // leave is told of that call's end.
@@ -360,6 +372,10 @@ func (s *session) leave(t *ptracer.Tracee, ret int64) {
 		if ret == 0 {
 			s.inject(th)
 		}
+	case unix.SYS_PRCTL:
+		if ret == 0 && th.args[0] == unix.PR_SET_SYSCALL_USER_DISPATCH {
+			th.armed = false // it is the program's now
+		}
 	case unix.SYS_UNSHARE, unix.SYS_SETNS:
 		if th.slot != nil {
 			th.slot.Foreign = foreign(t.TID)
@@ -379,8 +395,10 @@ func (s *session) back(th *thread) {
 		s.outside(th)
 	}
 	var regs unix.PtraceRegs
-	if !th.space.gone && unix.PtraceGetRegs(th.t.TID, &regs) == nil {
-		s.arm(th, &regs)
+	if th.armed && !th.space.gone && unix.PtraceGetRegs(th.t.TID, &regs) == nil {
+		regs.Gs_base = th.space.arena.slotAddr(th.index)
+		_ = unix.PtraceSetRegs(th.t.TID, &regs)
+		th.selects(selectBlock)
 	}
 }
 
@@ -418,12 +436,12 @@ func (s *session) quit() {
 			continue
 		}
 		if !sp.gone && sp.attach(th.t.PID) {
-			sp.gone = true
 			sp.restore()
 		}
+		sp.gone = true
 		c := sp.arena.control()
 		c.Class = [tableCalls]class{}
-		c.Selector = 0
+		c.Selectors = [arenaSlots]selector{}
 	}
 }
 

@@ -55,6 +55,8 @@ func (s *session) place(t *ptracer.Tracee, sig syscall.Signal, info *ptracer.Sig
 		regs.Rip-- // it met a place that was being patched
 		_ = unix.PtraceSetRegs(t.TID, &regs)
 		return ptracer.Swallow
+	case sig == syscall.SIGTRAP && off == s.code.unarmed && th.slot != nil:
+		return s.unarmed(th, &regs)
 	}
 	if off < codeBytes && th.slot != nil {
 		if off < stubsAt {
@@ -85,7 +87,7 @@ func (s *session) fault(th *thread, regs *unix.PtraceRegs) (v ptracer.Verdict, o
 		return ptracer.Swallow, true
 	}
 	if stub := sp.stubOf(regs.Rip); stub != 0 && regs.Rcx == stub { // the way to our code is not there
-		if th.slot != nil && regs.Gs_base == sp.arena.slotAddr(th.index) {
+		if th.hasSlot(regs) {
 			s.giveUp(th)
 		} else {
 			s.leaveFast(th, "it uses the register GS")

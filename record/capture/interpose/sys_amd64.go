@@ -10,33 +10,15 @@ import (
 
 // Requests of ptrace(2), and what they take (linux/ptrace.h).
 const (
-	ptraceGetSigmask  = 0x420a
-	ptraceSetSigmask  = 0x420b
-	ptraceSetDispatch = 0x4210
-	ptraceGetDispatch = 0x4211
+	ptraceGetSigmask = 0x420a
+	ptraceSetSigmask = 0x420b
 )
-
-// dispatchConfig is struct ptrace_sud_config.
-type dispatchConfig struct {
-	Mode, Selector, Offset, Len uint64
-}
 
 func ptraceCall(request, tid int, addr uintptr, data unsafe.Pointer) error {
 	if _, _, e := unix.RawSyscall6(unix.SYS_PTRACE, uintptr(request), uintptr(tid), addr, uintptr(data), 0, 0); e != 0 {
 		return e
 	}
 	return nil
-}
-
-// setDispatch sets a stopped thread's Syscall User Dispatch.
-func setDispatch(tid int, c *dispatchConfig) error {
-	return ptraceCall(ptraceSetDispatch, tid, unsafe.Sizeof(*c), unsafe.Pointer(c))
-}
-
-// dispatchOf returns a stopped thread's Syscall User Dispatch.
-func dispatchOf(tid int) (c dispatchConfig, err error) {
-	err = ptraceCall(ptraceGetDispatch, tid, unsafe.Sizeof(c), unsafe.Pointer(&c))
-	return c, err
 }
 
 func signalMask(tid int) (mask uint64, err error) {

@@ -32,7 +32,7 @@
 #define S_STUB 248
 #define S_OPEN 344
 
-#define C_CLASS (64 + 64 * 32) /* offset of control.class */
+#define C_CLASS (320 + 64 * 32) /* offset of control.class */
 #define STACK_TOP 16384
 #define STUB_RET 40 /* where a stub has the address of site + 2 */
 
@@ -40,7 +40,7 @@
 	.globl gates_begin, gates_end, common, common_saved, gate, gate_end, pass_gate, pass_end, raw
 	.globl flags_saved, check_done, check_end, pending_checked, pass_done, pass, check, checking, call, traced_way, own_call, own_call5
 	.globl own_end, trap, trap_end, again, committed, restore, restore_end
-	.globl orphan, restorer, restorer_end, settle
+	.globl orphan, restorer, restorer_end, arming, unarmed, settle
 
 	/* FLAGS gives back the flags that common has saved. It uses rax. */
 	.macro FLAGS
@@ -204,6 +204,16 @@ restorer:
 restorer_end:
 	int3
 
+	/* arming: the thread sets its Syscall User Dispatch, by the call that its registers are for, and goes on
+	 * with those of its slot. The tracer sends it here. */
+arming:
+	syscall
+	test %eax, %eax
+	jz committed
+	int3 /* refused: the tracer knows what to do */
+unarmed:
+	nop
+
 	/* START begins a new program at rcx, with the registers that it has without us. */
 	.macro START
 	xor %eax, %eax
@@ -306,9 +316,15 @@ user_fault:
 	 * executed otherwise. r12 is what to map: bytes; r13: of code; r14: of control, behind
 	 * the code; rbx: where; rbp: where more stubs are to be, 0 for nowhere; r15: the program's first instruction.
 	 * Syscall User Dispatch lets its calls through, but for announce, where the tracer does
-	 * the rest and sends it to settle. Without a tracer it takes all back. */
-	.globl loader, loader_gates_end, announce_end, loader_end
+	 * the rest and sends it to settling. Without a tracer it takes all back. */
+	.globl loader, loader_unarmed, settling, loader_gates_end, announce_end, loader_end
 loader:
+	syscall /* which lets the calls of the loader through alone, by the registers that it begins with */
+	test %eax, %eax
+	jz 1f
+	int3 /* refused: the tracer knows what to do */
+loader_unarmed:
+1:
 	/* the action of SIGSYS as it is, at rsp - 32 */
 	mov $31, %edi
 	xor %esi, %esi
@@ -409,6 +425,12 @@ announced:
 	syscall
 	mov %r15, %rcx
 	START
+	/* settling: the gates are those of our own code from here on, by the call that the registers are
+	 * for. r14 is the descriptor, rbx leads to settle. */
+settling:
+	syscall
+	mov %r14, %r8
+	jmp *%rbx
 back_restorer:
 	mov $15, %eax
 	syscall

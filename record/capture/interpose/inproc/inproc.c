@@ -822,9 +822,10 @@ HIDDEN u64 orphaned(s32 sig, const struct siginfo *info, struct context *context
 		return a->handler;
 	}
 	u64 control_bytes = (sizeof(*c) + 4095) & ~4095ul;
-	if (own_call(NR_MPROTECT, (s64)c, (s64)control_bytes, 3, 0) == 0)
-		*(volatile u8 *)&c->selector = 0;
+	s32 writable = own_call(NR_MPROTECT, (s64)c, (s64)control_bytes, 3, 0) == 0;
 	for (u32 i = 0; i < SLOTS; i++) {
+		if (writable)
+			*(volatile u8 *)&c->selectors[i] = 0;
 		volatile struct slot *each = (struct slot *)((u8 *)c + control_bytes + i * SLOT_BYTES);
 		each->open = (u64)raw;
 		each->entry = (u64)raw;

@@ -100,14 +100,13 @@ struct action {
 
 /* Written by the recorder alone; the program has it read-only, until orphaned(). */
 struct control {
-	u8 selector; /* of Syscall User Dispatch: 1 stops all calls that are not made here */
-	u8 zero[7];
+	u8 selectors[SLOTS]; /* of Syscall User Dispatch: 1 stops all calls of the thread that are not made here */
 	u64 lo, hi;  /* the range of our mappings */
 	u64 clock;   /* index of the clock that counts */
 	u64 sizes;   /* each record is to say how large its files are */
 	u64 watched; /* so many of inodes: calls on these files are recorded by the tracer; more than WATCHED: on all */
 	u64 cgroups; /* device of the files of control groups: the tracer records writes to them; 0: none */
-	u64 zero2;
+	u64 zero[2];
 	struct clock clocks[CLOCKS];
 	u8 class[CALLS];
 	u8 fast[CALLS]; /* the class after before() said yes */
