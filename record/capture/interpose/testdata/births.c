@@ -22,15 +22,17 @@ static void works(void)
 		write(10, "w", 1);
 }
 
-// hail signals the process group of its parent again and again.
-static pid_t hail(void)
+// hail signals the process group of its parent a few times for each byte that it reads.
+static pid_t hail(int from)
 {
 	pid_t group = getpgrp(), pid = fork();
 	if (pid == 0) {
+		char c;
 		signal(SIGUSR1, SIG_IGN);
 		setpgid(0, 0);
-		while (kill(-group, SIGUSR1) == 0)
-			usleep(200);
+		while (read(from, &c, 1) == 1)
+			for (int i = 0; i < 4; i++)
+				usleep(rand() % 400), kill(-group, SIGUSR1);
 		_exit(0);
 	}
 	return pid;
@@ -53,11 +55,13 @@ int main(int argc, char **argv)
 	int n = atoi(argv[2]), p[2];
 	dup2(open(argv[3], O_WRONLY | O_CREAT | O_APPEND, 0600), 10);
 	setpgid(0, 0);
+	pipe(p);
 	if (!strcmp(argv[1], "signals")) {
 		struct sigaction a = {.sa_handler = handler};
 		sigaction(SIGUSR1, &a, 0);
-		pid_t other = hail();
+		pid_t other = hail(p[0]);
 		for (int i = 0; i < n; i++) {
+			write(p[1], "", 1);
 			pid_t pid = fork();
 			if (pid == 0) {
 				works();
@@ -69,7 +73,6 @@ int main(int argc, char **argv)
 		waitpid(other, 0, 0);
 	} else {
 		pid_t *pids = calloc(n, sizeof *pids);
-		pipe(p);
 		for (int i = 0; i < n; i++) {
 			pids[i] = fork();
 			if (pids[i] == 0) {
