@@ -75,8 +75,8 @@ func (s *session) switches(th *thread, regs *unix.PtraceRegs, d dispatch) {
 	_ = unix.PtraceSetRegs(th.t.TID, &own)
 }
 
-// dispatch is what Syscall User Dispatch lets through: calls within a range of addresses, and all while the selector says
-// so, if there is one. The zero value is none.
+// dispatch is what Syscall User Dispatch lets through: calls within a range of addresses, and all calls while the
+// selector says so, if there is one. The zero value stands for none.
 type dispatch struct {
 	from, bytes, selector uint64
 }
@@ -104,7 +104,7 @@ func (s *session) unarmed(th *thread, regs *unix.PtraceRegs) ptracer.Verdict {
 	s.returned(th, regs)
 	s.unpend(th)
 	_ = unix.PtraceSetRegs(th.t.TID, regs)
-	s.leaveFast(th, "Syscall User Dispatch was refused")
+	s.leaveFast(th, errRefused.Error())
 	return ptracer.Swallow
 }
 

@@ -37,7 +37,7 @@ func (s *session) inject(th *thread) {
 
 var (
 	errGone    = errors.New("the thread ended")
-	errRefused = errors.New("Syscall User Dispatch was refused")
+	errRefused = errors.New("it may not use Syscall User Dispatch")
 )
 
 // load maps the arena and the code into a program, by making it execute a few calls. Should there be

@@ -52,7 +52,8 @@ func TestBirths(t *testing.T) {
 	for how, n := range map[string]int{"signals": 300, "many": arenaSlots + 40} {
 		t.Run(how, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "written")
-			rec := record(t, &capture.Options{Command: []string{program(t, "births"), how, strconv.Itoa(n), file}}).succeeded(t)
+			command := []string{program(t, "births"), how, strconv.Itoa(n), file}
+			rec := record(t, &capture.Options{Command: command}).succeeded(t)
 			if rec.output != "bad 0\n" {
 				t.Errorf("the program says %q, want %q", rec.output, "bad 0\n")
 			}

@@ -52,7 +52,7 @@ func openSpace(pid int) (*space, error) {
 // copy returns the space of a process that was forked.
 func (sp *space) copy(pid int) *space {
 	c := &space{
-		pid: pid,
+		pid:   pid,
 		arena: sp.arena, users: 1, gone: sp.gone, regions: append([]region(nil), sp.regions...),
 		sites: maps.Clone(sp.sites), moved: maps.Clone(sp.moved), hops: maps.Clone(sp.hops),
 		lone: maps.Clone(sp.lone), stubs: append([]stubPage(nil), sp.stubs...),
