@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/internal/testenv"
 	"github.com/iotape/iotape/record/capture"
@@ -50,24 +52,60 @@ func TestShortProcesses(t *testing.T) {
 // arena has slots.
 func TestBirths(t *testing.T) {
 	for how, n := range map[string]int{"signals": 300, "many": arenaSlots + 40} {
+		t.Run(how, func(t *testing.T) { births(t, how, n) })
+	}
+}
+
+// births records the program of that name, and compares its writes with the file.
+func births(t *testing.T, how string, n int) *recording {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "written")
+	command := []string{program(t, "births"), how, strconv.Itoa(n), file}
+	rec := record(t, &capture.Options{Command: command}).succeeded(t)
+	if rec.output != "bad 0\n" {
+		t.Errorf("the program says %q, want %q", rec.output, "bad 0\n")
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := joined(on(rec.calls(event.OpWrite), 10, true))
+	for _, c := range []string{"s", "w"} {
+		if a, b := bytes.Count(got, []byte(c)), bytes.Count(want, []byte(c)); a != b {
+			t.Errorf("%d writes of %q recorded, want %d", a, c, b)
+		}
+	}
+	t.Logf("%d bytes, of them %d of the handler", len(want), bytes.Count(want, []byte("s")))
+	return rec
+}
+
+// TestDispatchRefused records where a filter of the surroundings refuses what makes calls stop: always, to programs, or to
+// what they make. It runs itself under that filter.
+func TestDispatchRefused(t *testing.T) {
+	const variable = "IOTAPE_TEST_REFUSED"
+	if how := os.Getenv(variable); how == "probe" {
+		want := &capture.UnsupportedError{Backend: name, Feature: "Syscall User Dispatch (Linux 5.11)", Reason: unix.EPERM}
+		if _, err := (Backend{}).Run(t.Context(), &capture.Options{Command: []string{"true"}}, nil); err == nil ||
+			err.Error() != want.Error() {
+			t.Errorf("error %v, want %v", err, want)
+		}
+		return
+	} else if how != "" {
+		for _, program := range []string{"many", "threads"} {
+			rec := births(t, program, 20)
+			if !strings.Contains(strings.Join(rec.notes, "\n"), errRefused.Error()) {
+				t.Errorf("%s: notes %q, want one with %q", program, rec.notes, errRefused)
+			}
+		}
+		return
+	}
+	for _, how := range []string{"probe", "programs", "births"} {
 		t.Run(how, func(t *testing.T) {
-			file := filepath.Join(t.TempDir(), "written")
-			command := []string{program(t, "births"), how, strconv.Itoa(n), file}
-			rec := record(t, &capture.Options{Command: command}).succeeded(t)
-			if rec.output != "bad 0\n" {
-				t.Errorf("the program says %q, want %q", rec.output, "bad 0\n")
+			again := exec.Command(program(t, "refuse"), how, os.Args[0], "-test.run", "^TestDispatchRefused$", "-test.v")
+			again.Env = append(os.Environ(), variable+"="+how)
+			if out, err := again.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS") {
+				t.Errorf("under the filter: %v\n%s", err, out)
 			}
-			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := joined(on(rec.calls(event.OpWrite), 10, true))
-			for _, c := range []string{"s", "w"} {
-				if a, b := bytes.Count(got, []byte(c)), bytes.Count(want, []byte(c)); a != b {
-					t.Errorf("%d writes of %q recorded, want %d", a, c, b)
-				}
-			}
-			t.Logf("%d bytes, of them %d of the handler", len(want), bytes.Count(want, []byte("s")))
 		})
 	}
 }

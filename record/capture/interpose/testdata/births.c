@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes argv[2] processes, as argv[1] says: in turn, while signals come to all of them (signals), or all at once, each
-// of which makes another (many). They append bytes to the file argv[3], descriptor 10; so does the handler.
+// of which makes another (many); or threads (threads). They append bytes to the file argv[3], descriptor 10; so does
+// the handler.
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,10 +18,11 @@ static void handler(int sig)
 	write(10, "s", 1);
 }
 
-static void works(void)
+static void *works(void *arg)
 {
 	for (int i = 0; i < 3; i++)
 		write(10, "w", 1);
+	return arg;
 }
 
 // hail signals the process group of its parent a few times for each byte that it reads.
@@ -64,13 +67,20 @@ int main(int argc, char **argv)
 			write(p[1], "", 1);
 			pid_t pid = fork();
 			if (pid == 0) {
-				works();
+				works(0);
 				_exit(0);
 			}
 			ends(pid);
 		}
 		kill(other, SIGKILL);
 		waitpid(other, 0, 0);
+	} else if (!strcmp(argv[1], "threads")) {
+		for (int i = 0; i < n; i++) {
+			pthread_t t;
+			pthread_create(&t, 0, works, 0);
+			works(0);
+			pthread_join(t, 0);
+		}
 	} else {
 		pid_t *pids = calloc(n, sizeof *pids);
 		for (int i = 0; i < n; i++) {
@@ -79,10 +89,10 @@ int main(int argc, char **argv)
 				char c;
 				close(p[1]);
 				read(p[0], &c, 1); // until all are there
-				works();
+				works(0);
 				pid_t pid = fork();
 				if (pid == 0) {
-					works();
+					works(0);
 					_exit(0);
 				}
 				ends(pid);
