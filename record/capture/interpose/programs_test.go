@@ -51,7 +51,7 @@ func TestShortProcesses(t *testing.T) {
 // TestBirths records processes from their first call on: signals come before it, and there are more of them than an
 // arena has slots.
 func TestBirths(t *testing.T) {
-	for how, n := range map[string]int{"signals": 300, "many": arenaSlots + 40} {
+	for how, n := range map[string]int{"signals": 100, "many": arenaSlots + 20} {
 		t.Run(how, func(t *testing.T) { births(t, how, n) })
 	}
 }
