@@ -79,12 +79,14 @@ func births(t *testing.T, how string, n int) *recording {
 	return rec
 }
 
-// TestDispatchRefused records where a filter of the surroundings refuses what makes calls stop: always, to programs, or to
-// what they make. It runs itself under that filter.
+// TestDispatchRefused records where a filter of the surroundings refuses what makes calls stop: always, to programs,
+// or to what they make. It runs itself under that filter.
 func TestDispatchRefused(t *testing.T) {
 	const variable = "IOTAPE_TEST_REFUSED"
 	if how := os.Getenv(variable); how == "probe" {
-		want := &capture.UnsupportedError{Backend: name, Feature: "Syscall User Dispatch (Linux 5.11)", Reason: unix.EPERM}
+		want := &capture.UnsupportedError{
+			Backend: name, Feature: "Syscall User Dispatch (Linux 5.11)", Reason: unix.EPERM,
+		}
 		if _, err := (Backend{}).Run(t.Context(), &capture.Options{Command: []string{"true"}}, nil); err == nil ||
 			err.Error() != want.Error() {
 			t.Errorf("error %v, want %v", err, want)
@@ -101,7 +103,8 @@ func TestDispatchRefused(t *testing.T) {
 	}
 	for _, how := range []string{"probe", "programs", "births"} {
 		t.Run(how, func(t *testing.T) {
-			again := exec.Command(program(t, "refuse"), how, os.Args[0], "-test.run", "^TestDispatchRefused$", "-test.v")
+			again := exec.Command(program(t, "refuse"), how, os.Args[0], "-test.run", "^TestDispatchRefused$",
+				"-test.v")
 			again.Env = append(os.Environ(), variable+"="+how)
 			if out, err := again.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS") {
 				t.Errorf("under the filter: %v\n%s", err, out)
