@@ -84,7 +84,7 @@ os._exit(0)
 
 // TestRandomNames compares the names of a tape with those that the kernel gave, of a program that makes random calls on
 // names: renames of open and working directories, links, names through descriptors and magic links, a bind mount.
-// IOTAPE_NAME_STEPS says how many steps.
+// IOTAPE_NAME_STEPS says how many steps, IOTAPE_NAME_SEEDS how many runs.
 func TestRandomNames(t *testing.T) {
 	testenv.Short(t, "it records many calls with every back end")
 	testenv.NeedProgram(t, "python3")
@@ -92,29 +92,43 @@ func TestRandomNames(t *testing.T) {
 	if s := os.Getenv("IOTAPE_NAME_STEPS"); s != "" {
 		steps = s
 	}
+	seeds := 1
+	if s := os.Getenv("IOTAPE_NAME_SEEDS"); s != "" {
+		var err error
+		if seeds, err = strconv.Atoi(s); err != nil {
+			t.Fatalf("IOTAPE_NAME_SEEDS: %v", err)
+		}
+	}
 	forBackends(t, func(t *testing.T, backend string) {
-		for i, kind := range []string{"plain", "mounts"} {
-			if kind == "mounts" && os.Getuid() != 0 {
-				continue // only root may mount
+		for seed := range seeds {
+			for i, kind := range []string{"plain", "mounts"} {
+				if kind == "mounts" && os.Getuid() != 0 {
+					continue // only root may mount
+				}
+				randomNamesOf(t, backend, kind, steps, strconv.Itoa(len(steps)+i+10*seed))
 			}
-			e := newEnv(t, testenv.Iotape(t), "", nil)
-			top := filepath.Join(e.dir, "top")
-			if err := os.Mkdir(top, 0o755); err != nil {
-				t.Fatal(err)
-			}
-			seed := strconv.Itoa(len(steps) + i)
-			_, stderr, status := e.records(t, []string{"--backend", backend}, "python3", "-I", "-S", "-c", randomNames,
-				top, steps, seed, kind)
-			if status != 0 {
-				t.Fatalf("status %d\n%s", status, stderr)
-			}
-			compareNames(t, e, top, kind == "mounts")
 		}
 	})
 }
 
+// randomNamesOf records one run of randomNames, and compares its names.
+func randomNamesOf(t *testing.T, backend, kind, steps, seed string) {
+	t.Helper()
+	e := newEnv(t, testenv.Iotape(t), "", nil)
+	top := filepath.Join(e.dir, "top")
+	if err := os.Mkdir(top, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	_, stderr, status := e.records(t, []string{"--backend", backend}, "python3", "-I", "-S", "-c", randomNames,
+		top, steps, seed, kind)
+	if status != 0 {
+		t.Fatalf("%s, seed %s: status %d\n%s", kind, seed, status, stderr)
+	}
+	compareNames(t, e, top, kind+", seed "+seed, kind == "mounts")
+}
+
 // compareNames compares the name of each descriptor that fstat was asked about with what readlink said next.
-func compareNames(t *testing.T, e *env, top string, mounts bool) {
+func compareNames(t *testing.T, e *env, top, what string, mounts bool) {
 	t.Helper()
 	var before event.File
 	asked, wrong := 0, 0
@@ -140,9 +154,9 @@ func compareNames(t *testing.T, e *env, top string, mounts bool) {
 				return // it was renamed out of what is mounted, and has no name there
 			}
 			asked++
-			if got := before.Reached(); got != want && !gone && wrong < 5 {
+			if got := before.Reached(); got != want && !gone && wrong < 2 {
 				wrong++
-				t.Errorf("event %d: descriptor %d is %s, want %s", ev.Seq, before.FD, got, want)
+				t.Errorf("%s, event %d: descriptor %d is %s, want %s", what, ev.Seq, before.FD, got, want)
 			}
 			before = event.File{}
 		default:
@@ -150,6 +164,6 @@ func compareNames(t *testing.T, e *env, top string, mounts bool) {
 		}
 	})
 	if asked < 100 {
-		t.Errorf("want 100 names that were asked for, got %d", asked)
+		t.Errorf("%s: want 100 names that were asked for, got %d", what, asked)
 	}
 }

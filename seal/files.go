@@ -6,9 +6,12 @@ import (
 	"bufio"
 	"debug/elf"
 	"io"
+	"math"
 	"os"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/iotape/iotape/model/posix"
 	"github.com/iotape/iotape/trace"
@@ -30,13 +33,32 @@ func isHere(h *trace.Head) bool {
 	return err == nil && strings.TrimSpace(string(id)) == h.BootID
 }
 
-// Readlink returns the target of a symbolic link; "" if the name is not one.
-func (here) Readlink(name string) string {
+// Readlink returns what is known of a symbolic link; the zero Link if the name is not one.
+func (here) Readlink(name string) (k posix.Link) {
 	target, err := os.Readlink(name)
 	if err != nil {
-		return ""
+		return k
 	}
-	return target
+	var st unix.Statx_t
+	const wanted = unix.STATX_CTIME | unix.STATX_BTIME
+	if unix.Statx(unix.AT_FDCWD, name, unix.AT_SYMLINK_NOFOLLOW, wanted, &st) != nil {
+		return k
+	}
+	k.Target, k.Since = target, monotonic(&st.Ctime)
+	k.Born = k.Since
+	if st.Mask&unix.STATX_BTIME != 0 {
+		k.Born = monotonic(&st.Btime)
+	}
+	return k
+}
+
+// monotonic returns a time of this machine as the clock of recordings has it (CLOCK_MONOTONIC).
+func monotonic(at *unix.StatxTimestamp) int64 {
+	var clock, wall unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &clock) != nil || unix.ClockGettime(unix.CLOCK_REALTIME, &wall) != nil {
+		return math.MinInt64
+	}
+	return at.Sec*1e9 + int64(at.Nsec) - wall.Nano() + clock.Nano()
 }
 
 // Inode returns the device and the number of the file that a name without links leads to.

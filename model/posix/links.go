@@ -5,6 +5,7 @@ package posix
 import (
 	"iter"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -14,8 +15,8 @@ import (
 // FileSystem answers what a trace does not tell of the files that it names. It stands for
 // the file system that the recorded programs saw.
 type FileSystem interface {
-	// Readlink returns the target of a symbolic link; "" if the name is not one.
-	Readlink(name string) string
+	// Readlink returns what is known of a symbolic link; the zero Link if the name is not one.
+	Readlink(name string) Link
 	// Inode returns the device and the number of the file that a name without links leads
 	// to; 0 if that is not known.
 	Inode(name string) (dev, ino uint64)
@@ -24,11 +25,41 @@ type FileSystem interface {
 	Loaders(name string) []string
 }
 
+// Link is a symbolic link that a FileSystem has, maybe some time after the events. Its times are in ns of the
+// events' clock.
+type Link struct {
+	Target string
+	Since  int64 // when it was last changed or renamed
+	Born   int64 // when it was made; Since if that is not known
+}
+
 // links is what is known of symbolic links: a tree of the names that were asked for.
 type links struct {
 	root  *entry
 	count int
 	fs    FileSystem // nil: what the trace tells is all that is known
+	began int64      // ns; when the first event ended
+	now   int64      // ns; when the present one ended
+}
+
+// at says when the present event ended.
+func (l *links) at(now int64) {
+	if l.began == 0 {
+		l.began = now
+	}
+	l.now = now
+}
+
+// coarse is how much too early a file system's time stamps can be, in ns: a tick of the slowest clock.
+const coarse = 10e6
+
+// was reports since when a link that the file system has is known to have its name. The trace tells of a link that was
+// made during the recording, unless others made it, who have done nothing to it since.
+func (l *links) was(k *Link) (since int64) {
+	if k.Born+coarse < l.began {
+		return math.MinInt64
+	}
+	return k.Since + coarse
 }
 
 // entry is a name in a directory.
@@ -36,6 +67,7 @@ type entry struct {
 	below  map[string]*entry
 	target string // of a symbolic link
 	known  bool   // whether it is a link
+	since  int64  // ns; before that it was none
 	told   bool   // by the trace
 	file   *byte  // the same for all names that calls gave to one file; nil: there was no such call
 }
@@ -86,7 +118,11 @@ func (l *links) target(name string) (target string, told bool) {
 	}
 	e := l.find(name, true)
 	if !e.known {
-		e.known, e.target = true, l.fs.Readlink(name)
+		k := l.fs.Readlink(name)
+		e.known, e.target, e.since = true, k.Target, l.was(&k)
+	}
+	if e.since > l.now {
+		return "", false
 	}
 	return e.target, e.told
 }

@@ -165,6 +165,7 @@ func (m *Model) Thread(pid, tid uint32) *Thread {
 // particular order; the slice is valid until the next call.
 func (m *Model) Apply(ev *event.Event) []event.OpenID {
 	m.released, m.lost = m.released[:0], m.lost[:0]
+	m.links.at(ev.Exit)
 	t := m.Thread(ev.PID, ev.TID)
 	switch ev.Kind {
 	case event.Call:

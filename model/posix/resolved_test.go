@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/model/posix"
 )
 
 // named returns a call with names and, if fd is not negative, the descriptor that it made.
@@ -161,11 +162,11 @@ func TestRenameLeavesRemovedFilesAlone(t *testing.T) {
 // laterLinks is a file system in which every name below /home is a link when it is asked.
 type laterLinks struct{}
 
-func (laterLinks) Readlink(name string) string {
+func (laterLinks) Readlink(name string) (k posix.Link) {
 	if strings.HasPrefix(name, "/home/") {
-		return "/elsewhere"
+		k.Target, k.Since, k.Born = "/elsewhere", -1e9, -1e9
 	}
-	return ""
+	return k
 }
 func (laterLinks) Inode(string) (dev, ino uint64) { return 0, 0 }
 func (laterLinks) Loaders(string) []string        { return nil }
