@@ -67,7 +67,7 @@ type entry struct {
 	below  map[string]*entry
 	target string // of a symbolic link
 	known  bool   // whether it is a link
-	since  int64  // ns; before that it was none
+	again  int64  // ns; from then on it is to be asked for again
 	told   bool   // by the trace
 	file   *byte  // the same for all names that calls gave to one file; nil: there was no such call
 }
@@ -117,12 +117,12 @@ func (l *links) target(name string) (target string, told bool) {
 		return "", false
 	}
 	e := l.find(name, true)
-	if !e.known {
+	if !e.known || e.again != 0 && e.again <= l.now {
 		k := l.fs.Readlink(name)
-		e.known, e.target, e.since = true, k.Target, l.was(&k)
-	}
-	if e.since > l.now {
-		return "", false
+		e.known, e.target, e.again = true, k.Target, 0
+		if since := l.was(&k); k.Target != "" && since > l.now {
+			e.target, e.again = "", since
+		}
 	}
 	return e.target, e.told
 }

@@ -193,3 +193,52 @@ func TestMadeNamesAreNoLinks(t *testing.T) {
 		}
 	}
 }
+
+// madeAt is a file system with one link, which is told of when it was made and changed.
+type madeAt struct{ link posix.Link }
+
+func (m madeAt) Readlink(name string) posix.Link {
+	if name == "/home/d" {
+		return m.link
+	}
+	return posix.Link{}
+}
+func (madeAt) Inode(string) (dev, ino uint64) { return 0, 0 }
+func (madeAt) Loaders(string) []string        { return nil }
+
+// A link that the file system has when it is asked is believed of the time when it had that name.
+func TestLinksOfTheirTime(t *testing.T) {
+	const began, second = 15, 1e9 // see start
+	for name, c := range map[string]struct {
+		born, since, at int64 // ns
+		want            string
+	}{
+		"made before the recording":              {began - second, began - second, began + second, "/elsewhere/f"},
+		"made before it, and changed since":      {began - second, began + 9*second, began + second, "/elsewhere/f"},
+		"made by others during it":               {began + second, began + second, began + 2*second, "/elsewhere/f"},
+		"made later":                             {began + 9*second, began + 9*second, began + second, "/home/d/f"},
+		"made during it, and got its name later": {began + second, began + 9*second, began + 2*second, "/home/d/f"},
+	} {
+		s := start(t)
+		s.m.Ask(madeAt{posix.Link{Target: "/elsewhere", Born: c.born, Since: c.since}})
+		ev := named(event.OpLstat, -1, nil, "d/f")
+		ev.Enter, ev.Exit = c.at, c.at
+		s.apply(ev)
+		if got := ev.Paths[0].Reached(); got != c.want {
+			t.Errorf("%s: want %s, got %s", name, c.want, got)
+		}
+	}
+
+	// Of a file that is renamed, what is later a link at its first name says nothing.
+	s := start(t)
+	s.m.Ask(madeAt{posix.Link{Target: "/elsewhere", Born: began + 9*second, Since: began + 9*second}})
+	for i, ev := range []*event.Event{named(event.OpLstat, -1, nil, "d/f"), named(event.OpRename, -1, nil, "d", "e"),
+		named(event.OpLstat, -1, nil, "e/f")} {
+		ev.Enter = began + int64(i)*20*second
+		ev.Exit = ev.Enter
+		s.apply(ev)
+		if got, want := ev.Paths[0].Reached(), "/home/e/f"; i == 2 && got != want {
+			t.Errorf("want %s, got %s", want, got)
+		}
+	}
+}
