@@ -28,6 +28,20 @@ var naming = []struct {
 	{"pivot_root", `os.makedirs("jail/old"); os.mkdir("new"); c = ctypes.CDLL(None)
 c.unshare(0x20000); c.mount(b"none", b"/", None, 0x44000, None); c.mount(b"jail", b"new", None, 0x1000, None)
 os.chdir("new"); c.pivot_root(b".", b"old"); os.chdir("/"); use("/f")`, "jail/f", true},
+	{"clone with CLONE_NEWNS", `os.mkdir("d"); os.mkdir("at"); c = ctypes.CDLL(None)
+if c.syscall({"x86_64": 56, "aarch64": 220}[os.uname().machine], 0x20000 | 17, 0, 0, 0, 0) == 0:
+    c.mount(b"none", b"/", None, 0x44000, None); c.mount(b"d", b"at", None, 0x1000, None); use("at/f"); os._exit(0)
+os.wait(); os.stat("at")`, "d/f", true},
+	{"unshare -m", `os.mkdir("d"); os.mkdir("at")
+os.system("unshare -m sh -c 'mount --bind d at; echo x > at/f'"); use("at/f")`, "d/f", true},
+	{"setns", `os.makedirs("jail/old"); os.mkdir("new"); c = ctypes.CDLL(None); own = os.open("/proc/self/ns/mnt", 0)
+r, w = os.pipe(); gone, end = os.pipe(); pid = os.fork()
+if pid == 0:
+    os.close(end); c.unshare(0x20000); c.mount(b"none", b"/", None, 0x44000, None)
+    c.mount(b"jail", b"new", None, 0x1000, None); os.chdir("new"); c.pivot_root(b".", b"old")
+    os.write(w, b"x"); os.read(gone, 1); os._exit(0)
+os.read(r, 1); here = os.open(".", 0); c.setns(os.open("/proc/%d/ns/mnt" % pid, 0), 0x20000)
+use("/f"); c.setns(own, 0); os.fchdir(here); os.close(end); os.wait(); os.stat("jail/f")`, "jail/f", true},
 }
 
 // Files are found by their own names, by the name of a directory that they are below, and by

@@ -247,3 +247,35 @@ func TestRotateAttached(t *testing.T) {
 		}
 	}
 }
+
+// TestRotateChroot records a program that changes its root directory: in every part, and joined, its names begin there.
+func TestRotateChroot(t *testing.T) {
+	testenv.Short(t, "it records with each back end")
+	testenv.NeedRoot(t)
+	testenv.NeedProgram(t, "python3")
+	forBackends(t, func(t *testing.T, backend string) {
+		e := runEnv(t)
+		e.run(t, e.iotape, "record", "--backend", backend, "-o", "x.tape", "--rotate", "100K", "--", "python3", "-I", "-S", "-c",
+			`import os
+os.makedirs("jail/d"); os.chroot("jail"); os.chdir("/d")
+for i in range(2000):
+    f = os.open("/f%d" % i, os.O_CREAT|os.O_WRONLY); os.write(f, os.urandom(400)); os.close(f)
+    os.stat("../f%d" % i)
+`)
+		parts := e.parts(t, "x")
+		if len(parts) < 3 {
+			t.Fatalf("want 3 parts, got %q", parts)
+		}
+		e.run(t, append([]string{e.iotape, "merge", "-o", "all.tape"}, parts...)...)
+		for _, part := range append(parts, "all.tape") {
+			e.events(t, part, func(ev *event.Event) {
+				for _, p := range ev.Paths {
+					name, ok := strings.CutPrefix(strings.TrimPrefix(p.Raw, ".."), "/f")
+					if want := filepath.Join(e.dir, "jail/f"+name); ok && ev.Kind == event.Call && p.Reached() != want {
+						t.Fatalf("%s, event %d: %s is %s, want %s", part, ev.Seq, p.Raw, p.Reached(), want)
+					}
+				}
+			})
+		}
+	})
+}

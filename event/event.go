@@ -109,12 +109,13 @@ func (ev *Event) Took() (ns int64, known bool) {
 	return max(ev.Exit-ev.Enter, 0), true
 }
 
-// Share bits of a Forked event: what the child shares with its maker (clone(2)).
+// Bits of a Forked event: what the child shares with its maker, and what not (clone(2)).
 const (
 	ShareVM     = 0x100
 	ShareFS     = 0x200
 	ShareFiles  = 0x400
 	ShareThread = 0x10000
+	NewMounts   = 0x20000 // it has a mount namespace of its own
 )
 
 // EventFlags say what is special about an event.

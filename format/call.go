@@ -201,7 +201,7 @@ func (w *Writer) fork(r *trace.Record, share uint64) error {
 	if event.Op(r.Op) == event.OpClone {
 		share |= r.Args[0]
 	}
-	share &= trace.ShareVM | trace.ShareFS | trace.ShareFiles | trace.ShareThread
+	share &= trace.ForkFlags
 	pid := child
 	if share&trace.ShareThread != 0 {
 		pid = r.PID

@@ -129,8 +129,8 @@ func (a *assembler) atStart(r *trace.Record) {
 	case trace.RecStart:
 		it := a.simple(r, event.Started)
 		it.ev.Args[0] = uint64(r.Umask)
-		if len(r.Pieces) > 0 {
-			dir := string(r.Pieces[0].Data)
+		for i := range r.Pieces[:min(len(r.Pieces), 2)] {
+			dir := string(r.Pieces[i].Data)
 			it.ev.Paths = append(it.ev.Paths, event.Path{Raw: dir, Abs: dir})
 		}
 		a.queue.push(it)

@@ -116,8 +116,9 @@ func (w *stateWriter) state(ev *event.Event) {
 		r.Type, r.Child, r.ChildTID, r.Share = trace.RecFork, uint32(ev.Ret), ev.Child, ev.Args[0]
 	case event.Started:
 		r.Type, r.Umask = trace.RecStart, uint32(ev.Args[0])
-		if len(ev.Paths) > 0 {
-			text(ev.Paths[0].Abs)
+		for i := range ev.Paths {
+			dir := ev.Paths[i].Abs
+			r.Pieces = append(r.Pieces, trace.Piece{Arg: uint8(i), Len: uint32(len(dir)), Data: []byte(dir)})
 		}
 	case event.Inherited:
 		f := &ev.Files[0]

@@ -33,7 +33,7 @@ const (
 	RecLoss  RecordType = 7  // records were lost before this one
 	RecFile  RecordType = 8  // a descriptor that was open at the start (see FileOwn)
 	RecNote  RecordType = 9  // text from the user
-	RecStart RecordType = 10 // working directory and umask of a process at the start
+	RecStart RecordType = 10 // working directory, umask and root directory of a process at the start
 	RecWake  RecordType = 11 // the thread was woken up
 	RecLink  RecordType = 12 // a symbolic link that was known at the start: two pieces, its name and its target
 	// a signal was delivered; one piece, its siginfo_t (event.SiginfoBytes); Flags are the event.SignalAction
@@ -58,12 +58,14 @@ const (
 	ProcessChanged  uint32 = 1 << 1 // RecProcess: no program was executed since the last one
 )
 
-// Fork flags: what the child shares, in clone(2)'s bits.
+// Fork flags: what the child shares, and what it does not, in clone(2)'s bits.
 const (
 	ShareVM     = 0x100
 	ShareFS     = 0x200
 	ShareFiles  = 0x400
 	ShareThread = 0x10000
+	NewMounts   = 0x20000 // it has a mount namespace of its own
+	ForkFlags   = ShareVM | ShareFS | ShareFiles | ShareThread | NewMounts
 )
 
 // Loss reasons.

@@ -378,7 +378,7 @@ func (x *importer) structure(c *format.Call, spec *event.Spec, a *event.Arg, i i
 		for j := range t.Parts {
 			if p := &t.Parts[j]; p.Name == "flags" {
 				v, _ := x.value(event.CloneNames, p.Text)
-				c.Share = v & (trace.ShareVM | trace.ShareFS | trace.ShareFiles | trace.ShareThread)
+				c.Share = v & trace.ForkFlags
 			}
 		}
 	}

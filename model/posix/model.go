@@ -84,7 +84,7 @@ type Thread struct {
 // FS is where relative names start and what modes are masked with.
 type FS struct {
 	Cwd   string // absolute, as it was given; "" if unknown
-	Root  string // what chroot or pivot_root made of "/"; "" if nothing
+	Root  string // what chroot, pivot_root or setns made of "/"; "" if nothing
 	Umask uint32
 	// CwdID changes with every successful chdir or fchdir and is unique within
 	// the model, so that equal ids mean the same directory.
@@ -109,7 +109,8 @@ type OpenFile struct {
 	Mode  uint32 // type and permissions; 0 if unknown
 	Dev   uint64
 	Ino   uint64
-	PID   uint32 // process that a pidfd stands for; 0 if unknown
+	PID   uint32     // process that a pidfd stands for; 0 if unknown
+	mnt   *Namespace // that it stands for: of /proc/PID/ns/mnt
 	// Given is set if it was passed in from outside at the start.
 	Given bool
 	// stat is set if Dev is what fstat says, for which btrfs, overlayfs and NFS have another
@@ -190,6 +191,9 @@ func (m *Model) Apply(ev *event.Event) []event.OpenID {
 		if len(ev.Paths) > 0 {
 			m.setCwd(t, m.fromKernel(t, nameOf(ev.Paths[0].Abs, ev.Paths[0].Real)))
 		}
+		if len(ev.Paths) > 1 {
+			t.FS.setRoot(m.fromKernel(t, nameOf(ev.Paths[1].Abs, ev.Paths[1].Real)))
+		}
 		t.FS.Umask = uint32(ev.Args[0])
 	case event.Inherited:
 		for i := range ev.Files {
@@ -240,10 +244,13 @@ func (m *Model) inherit(t *Thread, ev *event.Event, f *event.File) {
 func (m *Model) fork(t *Thread, ev *event.Event) {
 	share := ev.Args[0]
 	c := &Thread{TID: ev.Child, PID: uint32(ev.Ret), FS: t.FS, Table: t.Table, Space: t.Space}
-	if share&event.ShareFS == 0 {
+	if share&event.ShareFS == 0 || share&event.NewMounts != 0 {
 		fs := *t.FS
 		fs.users = 0
 		c.FS = &fs
+	}
+	if share&event.NewMounts != 0 {
+		c.FS.Mounts = c.FS.Mounts.clone()
 	}
 	if share&event.ShareFiles == 0 {
 		c.Table = t.Table.clone()

@@ -4,6 +4,7 @@ package posix
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/iotape/iotape/event"
@@ -13,6 +14,15 @@ import (
 type Namespace struct {
 	binds []bind // later ones cover earlier ones
 	own   []Mount
+	root  Name // where its names begin; the zero Name: where those of the machine do
+}
+
+// clone returns the mounts of a new namespace that a thread makes.
+func (ns *Namespace) clone() *Namespace {
+	if ns == nil {
+		return &Namespace{}
+	}
+	return &Namespace{slices.Clone(ns.binds), slices.Clone(ns.own), ns.root}
 }
 
 // Mount is a file system that the trace mounted, and that has no names elsewhere.
@@ -82,6 +92,7 @@ func (m *Model) pivoted(t *Thread, ev *event.Event) {
 		return
 	}
 	ns := m.namespace(t)
+	ns.root = nameOf(ev.Paths[0].Abs, ev.Paths[0].Real)
 	for _, other := range m.threads {
 		fs := other.FS
 		if fs.Mounts != ns || fs.root().Real != was.Real {
@@ -181,4 +192,59 @@ func (m *Model) unmounted(t *Thread, ev *event.Event) {
 			return
 		}
 	}
+}
+
+// namespaceFile returns the mount namespace that an event opened (namespaces(7)): of a followed thread, or of another
+// process, whose files the machine has below /proc/PID/root.
+func (m *Model) namespaceFile(t *Thread, ev *event.Event) *Namespace {
+	if len(ev.Paths) == 0 {
+		return nil
+	}
+	tail, ok := strings.CutPrefix(ev.Paths[0].Reached(), "/proc/")
+	tail, mnt := strings.CutSuffix(tail, "/ns/mnt")
+	if !ok || !mnt {
+		return nil
+	}
+	if who, tid, ok := strings.Cut(tail, "/task/"); ok && tid != "" {
+		tail = tid
+	} else if who == "self" || who == "thread-self" {
+		return m.namespace(t)
+	}
+	pid, err := strconv.ParseUint(tail, 10, 32)
+	if err != nil {
+		return nil
+	}
+	return m.namespaceOf(uint32(pid))
+}
+
+// namespaceOf returns the mounts of a process or thread.
+func (m *Model) namespaceOf(pid uint32) *Namespace {
+	if t := m.threads[pid]; t != nil {
+		return m.namespace(t)
+	}
+	root := "/proc/" + strconv.FormatUint(uint64(pid), 10) + "/root"
+	return &Namespace{root: Name{root, root}}
+}
+
+// entered moves a thread to another mount namespace, where it is in the root directory (setns(2)).
+func (m *Model) entered(t *Thread, ev *event.Event) {
+	d := t.Table.Lookup(int32(ev.Args[0]))
+	if !ev.OK() || d == nil {
+		return
+	}
+	ns := d.Open.mnt
+	if d.Open.PID != 0 && ev.Args[1]&event.NewMounts != 0 {
+		ns = m.namespaceOf(d.Open.PID)
+	}
+	if ns == nil {
+		return
+	}
+	t.FS.Mounts = ns
+	t.FS.setRoot(ns.root)
+	m.setCwd(t, t.FS.root())
+}
+
+// setRoot changes the root directory; the zero Name is that of the machine.
+func (fs *FS) setRoot(dir Name) {
+	fs.Root, fs.realRoot = strings.TrimSuffix(dir.Given, "/"), dir.other()
 }

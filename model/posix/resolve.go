@@ -3,7 +3,6 @@
 package posix
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 
@@ -225,6 +224,7 @@ var effects = map[event.Op]func(*Model, *Thread, *event.Event){
 	event.OpExecve:         (*Model).executed,
 	event.OpExecveat:       (*Model).executed,
 	event.OpUnshare:        (*Model).unshared,
+	event.OpSetns:          (*Model).entered,
 	event.OpMmap:           (*Model).mmapped,
 	event.OpMunmap:         (*Model).munmapped,
 	event.OpMremap:         (*Model).mremapped,
@@ -278,7 +278,8 @@ func (m *Model) opened(t *Thread, ev *event.Event) {
 	if f.Path == "" {
 		f.Path, f.Real = m.openedName(ev, f)
 	}
-	m.open(tab, f, ev.Exit)
+	o := m.open(tab, f, ev.Exit)
+	o.mnt = m.namespaceFile(t, ev)
 }
 
 // pair installs the two descriptors of pipe, pipe2 and socketpair.
@@ -473,8 +474,7 @@ func (m *Model) toldCwd(t *Thread, ev *event.Event) {
 
 func (m *Model) changedRoot(t *Thread, ev *event.Event) {
 	if ev.OK() && len(ev.Paths) > 0 {
-		p := &ev.Paths[0]
-		t.FS.Root, t.FS.realRoot = strings.TrimSuffix(p.Abs, "/"), p.Real
+		t.FS.setRoot(nameOf(ev.Paths[0].Abs, ev.Paths[0].Real))
 	}
 }
 
@@ -520,19 +520,14 @@ func (m *Model) unshared(t *Thread, ev *event.Event) {
 	if ev.Args[0]&event.ShareFiles != 0 {
 		m.ownTable(t)
 	}
-	const newNamespace = 0x20000 // CLONE_NEWNS, which has CLONE_FS in it
-	if ev.Args[0]&(event.ShareFS|newNamespace) != 0 && t.FS.users > 1 {
+	if ev.Args[0]&(event.ShareFS|event.NewMounts) != 0 && t.FS.users > 1 { // CLONE_NEWNS has CLONE_FS in it
 		fs := *t.FS
 		t.FS.users--
 		fs.users = 1
 		t.FS = &fs
 	}
-	if ev.Args[0]&newNamespace != 0 {
-		mounts := Namespace{}
-		if t.FS.Mounts != nil {
-			mounts.binds, mounts.own = slices.Clone(t.FS.Mounts.binds), slices.Clone(t.FS.Mounts.own)
-		}
-		t.FS.Mounts = &mounts
+	if ev.Args[0]&event.NewMounts != 0 {
+		t.FS.Mounts = t.FS.Mounts.clone()
 	}
 }
 

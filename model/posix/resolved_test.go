@@ -242,3 +242,66 @@ func TestLinksOfTheirTime(t *testing.T) {
 		}
 	}
 }
+
+// A thread of another mount namespace has its names: of a child that clone(2) gave one, and of one that setns(2) puts
+// into that of another process.
+func TestMountNamespaces(t *testing.T) {
+	s := start(t)
+	s.apply(&event.Event{Kind: event.Forked, PID: 1, TID: 1, Child: 2, Ret: 2, Args: [6]uint64{event.NewMounts}})
+	const msBind = 0x1000
+	child := func(ev *event.Event) *event.Event {
+		ev.PID, ev.TID = 2, 2
+		s.apply(ev)
+		return ev
+	}
+	mount := named(event.OpMount, -1, []uint64{0, 0, 0, msBind}, "at")
+	mount.Bufs = []event.Buf{{Kind: event.KindText, Inline: []byte("source")}}
+	child(mount)
+	reached := func(got *event.Event, want string) {
+		t.Helper()
+		if got := got.Paths[0].Reached(); got != want {
+			t.Errorf("want %s, got %s", want, got)
+		}
+	}
+	reached(child(named(event.OpLstat, -1, nil, "at/f")), "/home/source/f")
+	own := named(event.OpLstat, -1, nil, "at/f")
+	s.apply(own)
+	reached(own, "/home/at/f")
+
+	// Process 1 goes there, and to that of a process that is not recorded, and comes back.
+	for _, c := range []struct{ opened, name, want string }{
+		{"/proc/2/ns/mnt", "/home/at/f", "/home/source/f"},
+		{"/proc/99/ns/mnt", "/home/at/f", "/proc/99/root/home/at/f"},
+		{"/proc/99/ns/mnt", "../f", "/proc/99/root/f"},
+	} {
+		back := named(event.OpOpen, 7, nil, "/proc/self/ns/mnt")
+		s.apply(back)
+		s.apply(named(event.OpOpen, 8, nil, c.opened))
+		s.apply(named(event.OpSetns, -1, []uint64{8}))
+		ev := named(event.OpLstat, -1, nil, c.name)
+		s.apply(ev)
+		reached(ev, c.want)
+		s.apply(named(event.OpSetns, -1, []uint64{7, event.NewMounts}))
+		ev = named(event.OpLstat, -1, nil, "/home/at/f")
+		s.apply(ev)
+		reached(ev, "/home/at/f")
+	}
+}
+
+// The state of a thread has its root directory.
+func TestStateHasRoot(t *testing.T) {
+	s := start(t)
+	s.apply(named(event.OpChroot, -1, nil, "jail"))
+	s.apply(named(event.OpChdir, -1, nil, "/d"))
+	next := posix.New()
+	for ev := range s.m.State(posix.NewFacts()) {
+		next.Apply(ev)
+	}
+	for name, want := range map[string]string{"/f": "/home/jail/f", "f": "/home/jail/d/f", "../../f": "/home/jail/f"} {
+		ev := named(event.OpLstat, -1, nil, name)
+		next.Apply(ev)
+		if got := ev.Paths[0].Reached(); got != want {
+			t.Errorf("%s: want %s, got %s", name, want, got)
+		}
+	}
+}

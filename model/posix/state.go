@@ -86,8 +86,11 @@ func (s *state) thread(t *Thread) bool {
 		s.fs[t.FS] = true
 		ev := s.put(event.Started, t)
 		ev.Args[0] = uint64(t.FS.Umask)
-		if dir := t.FS.Cwd; dir != "" {
+		if dir := t.FS.Cwd; dir != "" || t.FS.Root != "" {
 			ev.Paths = append(ev.Paths, event.Path{Raw: dir, Abs: dir, Real: t.FS.realCwd})
+		}
+		if dir := t.FS.Root; dir != "" {
+			ev.Paths = append(ev.Paths, event.Path{Raw: dir, Abs: dir, Real: t.FS.realRoot})
 		}
 		if !s.yield(ev) {
 			return false

@@ -143,7 +143,7 @@ func (p *Planner) planEvent(t *Task) {
 			t.Dir.Sets, t.Dir.Publish = t.CwdAfter, t.SharedCwd
 		}
 	case event.Started:
-		if len(ev.Paths) > 0 {
+		if len(ev.Paths) > 0 && ev.Paths[0].Abs != "" {
 			t.Action = EnterDir
 		}
 		t.Dir.Sets, t.Dir.Publish = t.CwdAfter, true

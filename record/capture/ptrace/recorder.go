@@ -353,7 +353,6 @@ func (r *Recorder) fork(parent, child *ptracer.Tracee) {
 
 // shared returns what a new thread shares with the one that made it.
 func (r *Recorder) shared(parent *thread, child *ptracer.Tracee) uint64 {
-	const mask = trace.ShareVM | trace.ShareFS | trace.ShareFiles | trace.ShareThread
 	if parent.inUse && !parent.call.compat {
 		switch parent.call.spec.Op {
 		case event.OpFork:
@@ -361,16 +360,16 @@ func (r *Recorder) shared(parent *thread, child *ptracer.Tracee) uint64 {
 		case event.OpVfork:
 			return trace.ShareVM
 		case event.OpClone:
-			return parent.call.args[0] & mask
+			return parent.call.args[0] & trace.ForkFlags
 		case event.OpClone3:
 			var b [8]byte
 			if readMemory(parent.t.TID, parent.call.args[0], b[:]) == len(b) {
-				return binary.LittleEndian.Uint64(b[:]) & mask
+				return binary.LittleEndian.Uint64(b[:]) & trace.ForkFlags
 			}
 		}
 	}
 	if child.PID == parent.t.PID {
-		return mask
+		return trace.ShareVM | trace.ShareFS | trace.ShareFiles | trace.ShareThread
 	}
 	return 0
 }

@@ -193,6 +193,8 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 		r.share |= SHARE_FILES;
 	if (child->tgid == parent->tgid)
 		r.share |= SHARE_THREAD;
+	if (child->nsproxy->mnt_ns != parent->nsproxy->mnt_ns)
+		r.share |= NEW_MOUNTS;
 	put_small(w, pst->shard, &r, sizeof(r));
 	end();
 	return 0;
