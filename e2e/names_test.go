@@ -32,6 +32,9 @@ os.chdir("new"); c.pivot_root(b".", b"old"); os.chdir("/"); use("/f")`, "jail/f"
 if c.syscall({"x86_64": 56, "aarch64": 220}[os.uname().machine], 0x20000 | 17, 0, 0, 0, 0) == 0:
     c.mount(b"none", b"/", None, 0x44000, None); c.mount(b"d", b"at", None, 0x1000, None); use("at/f"); os._exit(0)
 os.wait(); os.stat("at")`, "d/f", true},
+	{"above a bind mount", `os.makedirs("a/b"); os.makedirs("d/at"); c = ctypes.CDLL(None)
+c.unshare(0x20000); c.mount(b"none", b"/", None, 0x44000, None); c.mount(b"a/b", b"d/at", None, 0x1000, None)
+os.chdir("d/at"); os.rename("../../d", "../../e"); use("../f"); use("/proc/self/cwd/../f")`, "e/f", true},
 	{"unshare -m", `os.mkdir("d"); os.mkdir("at")
 os.system("unshare -m sh -c 'mount --bind d at; echo x > at/f'"); use("at/f")`, "d/f", true},
 	{"setns", `os.makedirs("jail/old"); os.mkdir("new"); c = ctypes.CDLL(None); own = os.open("/proc/self/ns/mnt", 0)

@@ -255,16 +255,16 @@ func TestRotateChroot(t *testing.T) {
 	testenv.NeedProgram(t, "python3")
 	forBackends(t, func(t *testing.T, backend string) {
 		e := runEnv(t)
-		e.run(t, e.iotape, "record", "--backend", backend, "-o", "x.tape", "--rotate", "100K", "--", "python3", "-I", "-S", "-c",
-			`import os
+		e.run(t, e.iotape, "record", "--backend", backend, "-o", "x.tape", "--rotate", "100K", "--",
+			"python3", "-I", "-S", "-c", `import os
 os.makedirs("jail/d"); os.chroot("jail"); os.chdir("/d")
-for i in range(2000):
+for i in range(5000):
     f = os.open("/f%d" % i, os.O_CREAT|os.O_WRONLY); os.write(f, os.urandom(400)); os.close(f)
     os.stat("../f%d" % i)
 `)
 		parts := e.parts(t, "x")
-		if len(parts) < 3 {
-			t.Fatalf("want 3 parts, got %q", parts)
+		if len(parts) < 2 {
+			t.Fatalf("want 2 parts or more, got %q", parts)
 		}
 		e.run(t, append([]string{e.iotape, "merge", "-o", "all.tape"}, parts...)...)
 		for _, part := range append(parts, "all.tape") {

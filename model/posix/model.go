@@ -29,6 +29,7 @@ type Model struct {
 	handles  map[string]Name // what file handles stand for
 	host     *Namespace      // that of threads that made none
 	mounts   int             // how many file systems were mounted
+	over     []*bind         // what the names of the present event were reached through
 }
 
 // New returns a model without threads. It takes the names that events have already as
@@ -94,6 +95,7 @@ type FS struct {
 	renames uint64 // Model.renames when its names were last made true
 	// The names without links, if they are others.
 	realCwd, realRoot string
+	overCwd, overRoot *bind
 }
 
 // Shared reports whether several threads have it.
@@ -399,5 +401,5 @@ func (m *Model) unref(o *OpenFile) {
 // setCwd numbers working directories.
 func (m *Model) setCwd(t *Thread, dir Name) {
 	*m.last++ // one counter for all identities keeps them unique
-	t.FS.Cwd, t.FS.realCwd, t.FS.CwdID = dir.Given, dir.other(), uint64(*m.last)
+	t.FS.Cwd, t.FS.realCwd, t.FS.overCwd, t.FS.CwdID = dir.Given, dir.other(), dir.over, uint64(*m.last)
 }

@@ -12,7 +12,7 @@ import (
 
 // Namespace is what the mount calls of a trace made of the names of some threads.
 type Namespace struct {
-	binds []bind // later ones cover earlier ones
+	binds []*bind // later ones cover earlier ones
 	own   []Mount
 	root  Name // where its names begin; the zero Name: where those of the machine do
 }
@@ -54,30 +54,45 @@ func (m *Model) mount(t *Thread, at, fstype, data string) {
 }
 
 // bindMount lets the names below at lead to those below to.
-func (m *Model) bindMount(t *Thread, at, to string) {
+func (m *Model) bindMount(t *Thread, at Name, to string) {
 	ns := m.namespace(t)
-	if strings.HasPrefix(at, "/") && strings.HasPrefix(to, "/") && at != to && len(ns.binds) < maxMounts {
-		ns.binds = append(ns.binds, bind{at, to})
+	if at.isFile() && strings.HasPrefix(to, "/") && len(ns.binds) < maxMounts {
+		ns.binds = append(ns.binds, &bind{at: at, to: to})
 	}
 }
 
 // Host returns the mounts of the threads that have made no namespace of their own.
 func (m *Model) Host() *Namespace { return m.host }
 
-// bind lets the names below at lead to those below to.
-type bind struct{ at, to string }
+// bind lets the names below at lead to those below to. Namespaces share it.
+type bind struct {
+	at      Name
+	to      string
+	renames uint64 // Model.renames when its names were last made true
+}
 
-// through returns what is mounted at a name without links.
-func (ns *Namespace) through(real string) (to string, ok bool) {
+// rename gives it the names that it has after the last rename.
+func (b *bind) rename(renames uint64, now func(n Name, gone bool) (Name, bool)) {
+	if b.renames == renames {
+		return
+	}
+	b.renames = renames
+	b.at, _ = now(b.at, false)
+	to, _ := now(nameOf(b.to, ""), false)
+	b.to = to.Real
+}
+
+// through returns what is mounted at a name without links; nil if nothing is.
+func (ns *Namespace) through(real string) *bind {
 	if ns == nil {
-		return "", false
+		return nil
 	}
 	for _, b := range slices.Backward(ns.binds) {
-		if b.at == real {
-			return b.to, true
+		if b.at.Real == real {
+			return b
 		}
 	}
-	return "", false
+	return nil
 }
 
 // pivoted makes a directory the root of all threads of a mount namespace that had the root
@@ -87,26 +102,27 @@ func (m *Model) pivoted(t *Thread, ev *event.Event) {
 		return
 	}
 	was := t.FS.root()
-	now, put := ev.Paths[0].Reached(), ev.Paths[1].Reached()
-	if !strings.HasPrefix(now, "/") {
+	now, put := m.found(ev, 0), m.found(ev, 1)
+	if !now.isFile() {
 		return
 	}
 	ns := m.namespace(t)
-	ns.root = nameOf(ev.Paths[0].Abs, ev.Paths[0].Real)
+	ns.root = now
 	for _, other := range m.threads {
 		fs := other.FS
 		if fs.Mounts != ns || fs.root().Real != was.Real {
 			continue
 		}
-		if fs.cwd().Real == was.Real {
-			fs.Cwd = now
-		} else {
+		if fs.cwd().isNot(was) {
 			fs.Cwd = fs.cwd().Real // its given name began at the root before
+		} else {
+			fs.Cwd, fs.overCwd = now.Real, now.over
 		}
-		fs.realCwd, fs.Root, fs.realRoot = "", strings.TrimSuffix(now, "/"), ""
+		fs.realCwd = ""
+		fs.setRoot(Name{now.Real, now.Real, now.over})
 	}
-	if put != "" && put != now {
-		ns.binds = append(ns.binds, bind{put, was.Real})
+	if put.Real != now.Real {
+		m.bindMount(t, put, was.Real)
 	}
 }
 
@@ -132,14 +148,13 @@ func (m *Model) mounted(t *Thread, ev *event.Event) {
 	if !ev.OK() || len(ev.Paths) != 1 || ev.Args[3]&(msRemount|propagation) != 0 {
 		return
 	}
-	at := ev.Paths[0].Reached()
 	if ev.Args[3]&(msBind|msMove) == 0 {
-		m.mount(t, at, textArg(ev, 2), textArg(ev, 4))
+		m.mount(t, ev.Paths[0].Reached(), textArg(ev, 2), textArg(ev, 4))
 		return
 	}
 	if source := textArg(ev, 0); source != "" {
 		n, _ := m.lookup(t, t.FS.cwd(), source, true)
-		m.bindMount(t, at, n.Real)
+		m.bindMount(t, m.found(ev, 0), n.Real)
 	}
 }
 
@@ -158,7 +173,7 @@ func (m *Model) attached(t *Thread, ev *event.Event) {
 	if !ev.OK() || len(ev.Paths) != 2 {
 		return
 	}
-	at := ev.Paths[1].Reached()
+	at := m.found(ev, 1)
 	if ev.Paths[0].Raw != "" {
 		m.bindMount(t, at, ev.Paths[0].Reached())
 		return
@@ -166,7 +181,7 @@ func (m *Model) attached(t *Thread, ev *event.Event) {
 	d := t.Table.Lookup(int32(ev.Args[0]))
 	switch {
 	case d == nil || !strings.HasPrefix(d.Open.Path, "/"):
-		m.mount(t, at, "", "")
+		m.mount(t, at.Real, "", "")
 	case d.Open.Now.Real != "":
 		m.bindMount(t, at, d.Open.Now.Real)
 	default:
@@ -179,15 +194,15 @@ func (m *Model) unmounted(t *Thread, ev *event.Event) {
 	if !ev.OK() || len(ev.Paths) != 1 || t.FS.Mounts == nil {
 		return
 	}
-	ns := t.FS.Mounts
+	ns, at := t.FS.Mounts, m.found(ev, 0)
 	for i, o := range slices.Backward(ns.own) {
-		if o.At == ev.Paths[0].Reached() {
+		if o.At == at.Real {
 			ns.own = slices.Delete(ns.own, i, i+1)
 			return
 		}
 	}
 	for i, b := range slices.Backward(ns.binds) {
-		if b.to == ev.Paths[0].Reached() || b.at == ev.Paths[0].Abs {
+		if at.over == b && at.Real == b.to || at.Real == b.at.Real {
 			ns.binds = slices.Delete(ns.binds, i, i+1)
 			return
 		}
@@ -223,7 +238,7 @@ func (m *Model) namespaceOf(pid uint32) *Namespace {
 		return m.namespace(t)
 	}
 	root := "/proc/" + strconv.FormatUint(uint64(pid), 10) + "/root"
-	return &Namespace{root: Name{root, root}}
+	return &Namespace{root: nameOf(root, "")}
 }
 
 // entered moves a thread to another mount namespace, where it is in the root directory (setns(2)).
@@ -246,5 +261,5 @@ func (m *Model) entered(t *Thread, ev *event.Event) {
 
 // setRoot changes the root directory; the zero Name is that of the machine.
 func (fs *FS) setRoot(dir Name) {
-	fs.Root, fs.realRoot = strings.TrimSuffix(dir.Given, "/"), dir.other()
+	fs.Root, fs.realRoot, fs.overRoot = strings.TrimSuffix(dir.Given, "/"), dir.other(), dir.over
 }

@@ -3,6 +3,7 @@
 package posix
 
 import (
+	"cmp"
 	"path"
 	"strconv"
 	"strings"
@@ -13,14 +14,17 @@ import (
 // Name is how a file is called: as a program would, and without symbolic links. Both are
 // absolute and lead to the same file; "" is unknown. What is no file has the name that
 // /proc/PID/fd gives it.
-type Name struct{ Given, Real string }
+type Name struct {
+	Given, Real string
+	over        *bind // the mount that it was reached through, and the directory above whose root is not Real's; or nil
+}
 
 // nameOf returns the Name of which an event says only what it does not have twice.
 func nameOf(given, real string) Name {
 	if real == "" {
 		real = given
 	}
-	return Name{given, real}
+	return Name{Given: given, Real: real}
 }
 
 // other returns the real name if it is not the given one.
@@ -71,8 +75,7 @@ func (m *Model) lookupIn(t *Thread, root, base Name, name string, follow bool) (
 		follow = true
 	}
 	if !w.steps(name, follow) {
-		given := path.Join(w.from.Given, name)
-		return Name{given, given}, false
+		return nameOf(path.Join(w.from.Given, name), ""), false
 	}
 	if strings.HasPrefix(w.at.Real, "/proc/") {
 		w.at.Real = w.at.Given // the process is told of elsewhere
@@ -104,20 +107,26 @@ func (w *walk) steps(name string, follow bool) bool {
 
 // up goes to the directory that the present one is in.
 func (w *walk) up() {
-	if w.at.Real == w.root.Real || w.at.Real == "/" {
+	for w.at.over != nil && w.at.Real == w.at.over.to && w.at.isNot(w.root) {
+		w.at = w.at.over.at
+	}
+	if !w.at.isNot(w.root) || w.at.Real == "/" {
 		w.at = w.root
 		return
 	}
 	real, _ := split(w.at.Real)
 	given, _ := split(w.at.Given)
 	if w.at.Given != w.at.Real {
-		above := walk{m: w.m, t: w.t, root: w.root, at: Name{"/", "/"}, hops: w.hops}
+		above := walk{m: w.m, t: w.t, root: w.root, at: nameOf("/", ""), hops: w.hops}
 		if !above.steps(given, true) || above.at.Real != real {
 			given = real
 		}
 	}
-	w.at = Name{given, real}
+	w.at = Name{given, real, w.at.over}
 }
+
+// isNot reports whether it is not the same directory of the same mount as another one.
+func (n Name) isNot(other Name) bool { return n.Real != other.Real || n.over != other.over }
 
 // down goes to a name in the present directory, and through it if it is a link and that is
 // to be followed. It returns false if there are too many links.
@@ -126,7 +135,7 @@ func (w *walk) down(part string, follow bool) bool {
 	if len(dir.Real) > longest {
 		return false
 	}
-	w.at = Name{join(dir.Given, part), join(dir.Real, part)}
+	w.at = Name{join(dir.Given, part), join(dir.Real, part), dir.over}
 	if !follow {
 		return true
 	}
@@ -152,8 +161,10 @@ func (w *walk) down(part string, follow bool) bool {
 		}
 		return true
 	}
-	if to, ok := w.t.FS.Mounts.through(w.at.Real); ok {
-		w.at = Name{to, to} // which has no other name outside
+	if b := w.t.FS.Mounts.through(w.at.Real); b != nil && b.to == w.at.Real {
+		w.at.over = b
+	} else if b != nil {
+		w.at = Name{b.to, b.to, b} // which has no other name outside
 	}
 	return true
 }
@@ -222,6 +233,7 @@ func (m *Model) processOf(t *Thread, pid uint32) *Thread {
 // a tape has what the recording knew, which is more.
 func (m *Model) names(t *Thread, ev *event.Event) {
 	spec := ev.Spec()
+	m.over = append(m.over[:0], make([]*bind, len(ev.Paths))...)
 	for i := range ev.Paths {
 		p := &ev.Paths[i]
 		if p.Abs != "" {
@@ -234,7 +246,7 @@ func (m *Model) names(t *Thread, ev *event.Event) {
 		_, follow := ev.NameUse(i)
 		base, root := t.base(dirfd), t.FS.root()
 		if p.Raw == "" {
-			p.Abs, p.Real = base.Given, base.other()
+			p.Abs, p.Real, m.over[i] = base.Given, base.other(), base.over
 			if !base.isFile() {
 				p.Abs, p.Real = "", ""
 			}
@@ -247,8 +259,15 @@ func (m *Model) names(t *Thread, ev *event.Event) {
 		if read && n.Real != n.Given && m.disagrees(ev, n) {
 			n.Real = n.Given
 		}
-		p.Abs, p.Real = n.Given, n.other()
+		p.Abs, p.Real, m.over[i] = n.Given, n.other(), n.over
 	}
+}
+
+// found returns what a name of the present event leads to.
+func (m *Model) found(ev *event.Event, i int) Name {
+	n := nameOf(ev.Paths[i].Abs, ev.Paths[i].Real)
+	n.over = m.over[i]
+	return n
 }
 
 // inRoot reports whether an openat2 takes its directory for the root (RESOLVE_IN_ROOT).
@@ -280,13 +299,16 @@ func (t *Thread) base(dirfd int32) Name {
 	return Name{}
 }
 
-func (fs *FS) cwd() Name { return nameOf(fs.Cwd, fs.realCwd) }
+func (fs *FS) cwd() Name {
+	n := nameOf(fs.Cwd, fs.realCwd)
+	n.over = fs.overCwd
+	return n
+}
 
 func (fs *FS) root() Name {
-	if fs.Root == "" {
-		return Name{"/", "/"}
-	}
-	return nameOf(fs.Root, fs.realRoot)
+	n := nameOf(cmp.Or(fs.Root, "/"), fs.realRoot)
+	n.over = fs.overRoot
+	return n
 }
 
 // fromKernel completes a name that the kernel gave when the trace began.
@@ -294,7 +316,7 @@ func (m *Model) fromKernel(t *Thread, n Name) Name {
 	if m.links.fs == nil || !n.isFile() || n.Real != n.Given {
 		return n
 	}
-	if found, _ := m.lookupIn(t, Name{"/", "/"}, Name{"/", "/"}, n.Given, true); found.Real != "" {
+	if found, _ := m.lookupIn(t, nameOf("/", ""), nameOf("/", ""), n.Given, true); found.Real != "" {
 		n.Real = found.Real
 	}
 	return n

@@ -69,6 +69,15 @@ func (n Name) moved(from, to Name, exchange bool) (Name, bool) {
 // rename gives open files, and working and root directories, the names that they have now.
 func (m *Model) rename(now func(n Name, gone bool) (Name, bool)) {
 	m.renames++
+	mounts := func(ns *Namespace) {
+		if ns == nil {
+			return
+		}
+		for _, b := range ns.binds {
+			b.rename(m.renames, now)
+		}
+	}
+	mounts(m.host)
 	for _, o := range m.opens {
 		if n, ok := now(o.Now, o.Gone); ok {
 			o.Now = n
@@ -84,6 +93,7 @@ func (m *Model) rename(now func(n Name, gone bool) (Name, bool)) {
 			continue // of another thread, too
 		}
 		t.FS.renames = m.renames
+		mounts(t.FS.Mounts)
 		if n, ok := now(t.FS.cwd(), false); ok {
 			t.FS.Cwd, t.FS.realCwd = n.Given, n.other()
 		}

@@ -279,7 +279,9 @@ func (m *Model) opened(t *Thread, ev *event.Event) {
 		f.Path, f.Real = m.openedName(ev, f)
 	}
 	o := m.open(tab, f, ev.Exit)
-	o.mnt = m.namespaceFile(t, ev)
+	if len(ev.Paths) > 0 {
+		o.Now.over, o.mnt = m.over[0], m.namespaceFile(t, ev)
+	}
 }
 
 // pair installs the two descriptors of pipe, pipe2 and socketpair.
@@ -451,7 +453,7 @@ func (m *Model) changedDir(t *Thread, ev *event.Event) {
 	}
 	dir := Name{}
 	if ev.Op == event.OpChdir && len(ev.Paths) > 0 {
-		dir = nameOf(ev.Paths[0].Abs, ev.Paths[0].Real)
+		dir = m.found(ev, 0)
 	} else if d := t.Table.Lookup(int32(ev.Args[0])); d != nil {
 		dir = d.Open.Now
 	}
@@ -467,14 +469,14 @@ func (m *Model) toldCwd(t *Thread, ev *event.Event) {
 	if n := len(b); n > 1 && b[0] == '/' {
 		told, _ := m.lookup(t, t.FS.root(), string(b[:n-1]), true)
 		if told.Real != t.FS.cwd().Real {
-			t.FS.Cwd, t.FS.realCwd = told.Given, told.other()
+			t.FS.Cwd, t.FS.realCwd, t.FS.overCwd = told.Given, told.other(), told.over
 		}
 	}
 }
 
 func (m *Model) changedRoot(t *Thread, ev *event.Event) {
 	if ev.OK() && len(ev.Paths) > 0 {
-		t.FS.setRoot(nameOf(ev.Paths[0].Abs, ev.Paths[0].Real))
+		t.FS.setRoot(m.found(ev, 0))
 	}
 }
 

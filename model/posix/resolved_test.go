@@ -288,6 +288,42 @@ func TestMountNamespaces(t *testing.T) {
 	}
 }
 
+// Above a bind mount is the directory that it is mounted in, also when that was renamed; an unmount ends this mount.
+func TestAboveMounts(t *testing.T) {
+	s := start(t)
+	const msBind = 0x1000
+	mount := func(from, at string) {
+		ev := named(event.OpMount, -1, []uint64{0, 0, 0, msBind}, at)
+		ev.Bufs = []event.Buf{{Kind: event.KindText, Inline: []byte(from)}}
+		s.apply(ev)
+	}
+	reached := func(name, want string) {
+		t.Helper()
+		ev := named(event.OpLstat, -1, nil, name)
+		s.apply(ev)
+		if got := ev.Paths[0].Reached(); got != want {
+			t.Errorf("%s: want %s, got %s", name, want, got)
+		}
+	}
+	mount("/", "d/root")
+	mount("a/b", "d/at")
+	reached("d/at/f", "/home/a/b/f")
+	reached("d/at/../f", "/home/d/f")
+	reached("d/at/c/../../f", "/home/d/f")
+	reached("d/root/etc/../../f", "/home/d/f")
+	reached("d/root/../../f", "/home/f")
+	s.apply(named(event.OpChdir, -1, nil, "d/at"))
+	reached("../f", "/home/d/f")
+	s.apply(named(event.OpRename, -1, nil, "/home/d", "/home/e"))
+	reached("../f", "/home/e/f")
+	reached("/home/e/at/f", "/home/a/b/f")
+	s.apply(named(event.OpUmount2, -1, nil, "/home/e/root"))
+	reached("/home/e/root/f", "/home/e/root/f")
+	reached("/home/e/at/f", "/home/a/b/f")
+	s.apply(named(event.OpUmount2, -1, nil, "/home/e/at"))
+	reached("/home/e/at/f", "/home/e/at/f")
+}
+
 // The state of a thread has its root directory.
 func TestStateHasRoot(t *testing.T) {
 	s := start(t)
