@@ -192,6 +192,8 @@ func (tr *Engine) stopped(t *Tracee, ws unix.WaitStatus) {
 		tr.forked(t, ev)
 	case ev == unix.PTRACE_EVENT_EXEC:
 		t = tr.execed(t)
+	case ev == unix.PTRACE_EVENT_EXIT:
+		tr.dying(t)
 	case ev == unix.PTRACE_EVENT_STOP && sig != syscall.SIGTRAP:
 		// Group stop: the thread stays stopped until SIGCONT, which we are told of
 		// by another of these events.
@@ -423,6 +425,21 @@ func (tr *Engine) signalled(t *Tracee, sig syscall.Signal) Verdict {
 		t.sig = 0
 	}
 	return v
+}
+
+// dying handles the stop of a thread that has begun to end. If it was killed in a call, by a signal or because another
+// thread ended the process or executed a program, its call did not stop at its end, and may have come to it.
+func (tr *Engine) dying(t *Tracee) {
+	if ret, returned := t.Result(); t.wantLeave && returned {
+		t.wantExit, t.wantLeave, t.inCall = false, false, false
+		t.followed()
+		if tr.h.Leave != nil {
+			tr.h.Leave(t, ret)
+		}
+	}
+	if tr.h.Dying != nil {
+		tr.h.Dying(t)
+	}
 }
 
 func (tr *Engine) ended(t *Tracee, ws unix.WaitStatus) {

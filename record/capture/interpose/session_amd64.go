@@ -15,6 +15,7 @@ import (
 	"github.com/iotape/iotape/internal/ptracer"
 	"github.com/iotape/iotape/record/capture"
 	"github.com/iotape/iotape/record/capture/ptrace"
+	"github.com/iotape/iotape/record/internal/bpf"
 )
 
 // session is a recording. What is not said to be otherwise belongs to the tracing thread.
@@ -78,7 +79,7 @@ func (f *fileTable) of() *files { return f.arena.filesOf(f.index) }
 func (s *session) handler() *ptracer.Handler {
 	return &ptracer.Handler{
 		Clock: s.base.Clock, Fork: s.fork, Birth: s.born, Exec: s.exec, Enter: s.enter, Leave: s.leave,
-		Signal: s.signal, Dispatched: s.dispatched, Dispatching: s.dispatching, Exit: s.exit,
+		Signal: s.signal, Dispatched: s.dispatched, Dispatching: s.dispatching, Exit: s.exit, Dying: s.dying,
 	}
 }
 
@@ -244,6 +245,31 @@ func (s *session) finish(th *thread) {
 	th.space.release()
 	s.mu.Unlock()
 	th.space, th.files, th.slot, th.index = nil, nil, nil, -1
+}
+
+// dying records the call of a thread that was killed in our code when its call had returned.
+func (s *session) dying(t *ptracer.Tracee) {
+	th := s.of(t)
+	sl := th.slot
+	if sl == nil {
+		return
+	}
+	ret, returned := sl.Result, true
+	switch atomic.LoadUint64(&sl.State) {
+	case stateCalling:
+		if ret, returned = t.Result(); !returned {
+			return // exit says that it was interrupted
+		}
+	case stateAfter:
+	default:
+		return
+	}
+	s.drain(th)
+	call := &ptracer.Syscall{NR: sl.NR, Args: sl.args()}
+	s.rec.Returned(t, call, s.ns(sl.Enter), bpf.Now(), ret, sl.offered())
+	th.forget(sl.NR)
+	s.unlock(th)
+	atomic.StoreUint64(&sl.State, stateNone)
 }
 
 func (s *session) exit(t *ptracer.Tracee, status unix.WaitStatus) {
