@@ -24,19 +24,21 @@ var naming = []struct {
 	{"renamed open directory", `os.mkdir("d"); d = os.open("d", 0); os.rename("d", "e"); use("f", dir_fd=d)`, "e/f", false},
 	{"renamed file", `f = os.open("f", os.O_CREAT|os.O_RDWR); os.rename("f", "g"); os.write(f, b"x")`, "g", false},
 	{"/proc/self/cwd", `os.mkdir("d"); os.chdir("d"); use("/proc/self/cwd/f")`, "d/f", false},
-	{"chroot", `os.mkdir("d"); os.chroot("d"); os.chdir("/"); os.symlink("/f", "l"); use("/l")`, "d/f", true},
+	{"chroot", `os.mkdir("d"); os.chroot("d"); os.chdir("/"); os.symlink("/f", "l"); use("/l"); os.getcwd()`, "d/f", true},
 	{"pivot_root", `os.makedirs("jail/old"); os.mkdir("new"); c = ctypes.CDLL(None)
 c.unshare(0x20000); c.mount(b"none", b"/", None, 0x44000, None); c.mount(b"jail", b"new", None, 0x1000, None)
-os.chdir("new"); c.pivot_root(b".", b"old"); os.chdir("/"); use("/f")`, "jail/f", true},
+os.chdir("new"); c.pivot_root(b".", b"old"); os.chdir("/"); use("/f"); os.getcwd()`, "jail/f", true},
 	{"clone with CLONE_NEWNS", `os.mkdir("d"); os.mkdir("at"); c = ctypes.CDLL(None)
 if c.syscall({"x86_64": 56, "aarch64": 220}[os.uname().machine], 0x20000 | 17, 0, 0, 0, 0) == 0:
     c.mount(b"none", b"/", None, 0x44000, None); c.mount(b"d", b"at", None, 0x1000, None); use("at/f"); os._exit(0)
 os.wait(); os.stat("at")`, "d/f", true},
 	{"above a bind mount", `os.makedirs("a/b"); os.makedirs("d/at"); c = ctypes.CDLL(None)
 c.unshare(0x20000); c.mount(b"none", b"/", None, 0x44000, None); c.mount(b"a/b", b"d/at", None, 0x1000, None)
-os.chdir("d/at"); os.rename("../../d", "../../e"); use("../f"); use("/proc/self/cwd/../f")`, "e/f", true},
+os.chdir("d/at"); os.rename("../../d", "../../e"); use("../f"); use("/proc/self/cwd/../f"); os.getcwd()`, "e/f", true},
 	{"unshare -m", `os.mkdir("d"); os.mkdir("at")
 os.system("unshare -m sh -c 'mount --bind d at; echo x > at/f'"); use("at/f")`, "d/f", true},
+	{"bwrap", `os.mkdir("d"); os.mkdir("at"); os.stat("at"); at = os.getcwd() + "/at"
+os.system("bwrap --dev-bind / / --bind d " + at + " sh -c 'cd at && pwd && echo x > ../at/f'")`, "d/f", true},
 	{"setns", `os.makedirs("jail/old"); os.mkdir("new"); c = ctypes.CDLL(None); own = os.open("/proc/self/ns/mnt", 0)
 r, w = os.pipe(); gone, end = os.pipe(); pid = os.fork()
 if pid == 0:
@@ -60,6 +62,9 @@ def use(name, **where):
 		forWays(t, func(t *testing.T, _ string, args []string) {
 			if c.root && os.Getuid() != 0 {
 				t.Skip("only root may do that")
+			}
+			if c.name == "bwrap" {
+				testenv.NeedProgram(t, c.name)
 			}
 			e := newEnv(t, testenv.Iotape(t), "", nil)
 			dir, err := filepath.EvalSymlinks(e.dir)

@@ -26,6 +26,7 @@ for arg; do
 		# What replays are tested with.
 		want+=" stress-ng postmark dbench sysbench lmdb-utils python3-lmdb binutils e2fsprogs rocksdb-tools postgresql mariadb-server openmpi-bin" dbbench=1 s3=1 sshd=1 icebird=1
 		want+=" iproute2 openssh-client" # hosts are network namespaces
+		want+=" bubblewrap" # a sandbox of mount namespaces
 		want+=" nfs-ganesha nfs-ganesha-vfs libnfs-utils" # NFS clients of a mount
 		# What the page of iotape serve is tested in.
 		want+=" chromium fonts-dejavu-core"

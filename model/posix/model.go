@@ -96,6 +96,7 @@ type FS struct {
 	// The names without links, if they are others.
 	realCwd, realRoot string
 	overCwd, overRoot *bind
+	mounts            int // how many file systems were mounted when it entered its working directory
 }
 
 // Shared reports whether several threads have it.
@@ -402,4 +403,5 @@ func (m *Model) unref(o *OpenFile) {
 func (m *Model) setCwd(t *Thread, dir Name) {
 	*m.last++ // one counter for all identities keeps them unique
 	t.FS.Cwd, t.FS.realCwd, t.FS.overCwd, t.FS.CwdID = dir.Given, dir.other(), dir.over, uint64(*m.last)
+	t.FS.mounts = m.mounts
 }

@@ -299,6 +299,17 @@ func (t *Thread) base(dirfd int32) Name {
 	return Name{}
 }
 
+// Dir returns the name of the working directory without links, "" if it is not known, and the mounts that can cover it:
+// those that were there when it was entered.
+func (fs *FS) Dir() (name string, mounts []Mount) {
+	for _, m := range fs.Mounts.Own() {
+		if m.Number <= fs.mounts {
+			mounts = append(mounts, m)
+		}
+	}
+	return fs.cwd().Real, mounts
+}
+
 func (fs *FS) cwd() Name {
 	n := nameOf(fs.Cwd, fs.realCwd)
 	n.over = fs.overCwd

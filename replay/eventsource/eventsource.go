@@ -119,6 +119,9 @@ func (r *Reader) next(ev *event.Event) error {
 	}
 	s.CwdAfter, s.SharedCwd = th.FS.CwdID, th.FS.Shared()
 	r.direct(s, ev)
+	if ev.Op == event.OpGetcwd && ev.OK() {
+		where(th.FS, ev)
+	}
 	if len(mounts) > 0 {
 		mounts.mount(ev, r.bases)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/model/posix"
+	"github.com/iotape/iotape/replay/effect"
 )
 
 // mountsDir has a directory for each file system that the recording mounted: a replay mounts nothing,
@@ -63,9 +64,6 @@ func covered(mounts []posix.Mount) Renames {
 // mount gives the names of an event, and the directories that they begin at, the places that they
 // have in a replay without mounts. Links keep their text: where they lead is known by name.
 func (rs Renames) mount(ev *event.Event, bases []string) {
-	if ev.Op == event.OpGetcwd && ev.OK() {
-		rs.text(ev, true)
-	}
 	for i := range ev.Paths {
 		if p := &ev.Paths[i]; p.Real != "" && rs.Path(p.Real) != p.Real {
 			p.Raw, p.Abs = p.Real, p.Real // a link outside leads below a mount
@@ -74,6 +72,18 @@ func (rs Renames) mount(ev *event.Event, bases []string) {
 	rs.names(ev, bases)
 	for i := range bases {
 		bases[i] = rs.Path(bases[i])
+	}
+}
+
+// where lets a getcwd say the working directory as a replay has it, which has neither the mounts nor the root directory
+// of the recording.
+func where(fs *posix.FS, ev *event.Event) {
+	dir, mounts := fs.Dir()
+	for i := range ev.Bufs {
+		b := &ev.Bufs[i]
+		if was := effect.CString(b.Inline); strings.HasPrefix(was, "/") && dir != "" {
+			resize(ev, b, rename(b, covered(mounts).Path(dir)))
+		}
 	}
 }
 

@@ -115,14 +115,26 @@ func (rs Renames) text(ev *event.Event, counted bool) {
 		if b.Kind == event.KindPath || now == was {
 			continue
 		}
-		tail := b.Inline[len(was):]
-		b.Inline = append([]byte(now), tail...)
-		b.Len = int64(len(b.Inline))
-		if longer := len(now) - len(was); counted {
-			ev.Ret += int64(longer)
-			if a := ev.Spec().Args[b.Arg].LenArg; a != event.NoArg && longer > 0 {
-				ev.Args[a] += uint64(longer) // there may be room for what it was only
-			}
+		longer := rename(b, now)
+		if counted {
+			resize(ev, b, longer)
 		}
+	}
+}
+
+// rename gives a buffer another name, and returns how much longer it is.
+func rename(b *event.Buf, now string) (longer int) {
+	was := effect.CString(b.Inline)
+	tail := b.Inline[len(was):]
+	b.Inline = append([]byte(now), tail...)
+	b.Len = int64(len(b.Inline))
+	return len(now) - len(was)
+}
+
+// resize lets a call return that a buffer is so much longer.
+func resize(ev *event.Event, b *event.Buf, longer int) {
+	ev.Ret += int64(longer)
+	if a := ev.Spec().Args[b.Arg].LenArg; a != event.NoArg && longer > 0 {
+		ev.Args[a] += uint64(longer) // there may be room for what it was only
 	}
 }
