@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/event/facts"
@@ -455,4 +456,25 @@ func FuzzTranslate(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A filter's text is UTF-8, also of names that are not: a recording has it as JSON.
+func TestTextOfNamesWithoutText(t *testing.T) {
+	for _, src := range []string{`path = "/x\xff\ny"`, "path = /x\xff", `path = "/\xc3\xa4\xc3"`} {
+		x, err := Parse(src)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := x.String()
+		if !utf8.ValidString(text) {
+			t.Errorf("%q becomes %q, want UTF-8", src, text)
+		}
+		again, err := Parse(text)
+		if err != nil || again.String() != text {
+			t.Errorf("%q becomes %q, and that %q (%v)", src, text, again, err)
+		}
+	}
+	if got, want := Quote("/\xc3\xa4\xc3"), "\"/\xc3\xa4\\xc3\""; got != want {
+		t.Errorf("want %q, got %q", want, got)
+	}
 }

@@ -5,6 +5,7 @@ package predicate
 import (
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // Expr is a filter as it was written.
@@ -184,6 +185,10 @@ func (c *comparison) write(b *strings.Builder, _ int) {
 func (v *value) write(b *strings.Builder) {
 	switch v.form {
 	case bare:
+		if !utf8.ValidString(v.text) { // what stores the filter as JSON would lose it
+			b.WriteString(Quote(v.text))
+			return
+		}
 		b.WriteString(v.text)
 	case regex:
 		b.WriteString("/" + strings.ReplaceAll(v.text, "/", `\/`) + "/")
@@ -192,22 +197,24 @@ func (v *value) write(b *strings.Builder) {
 	}
 }
 
-// Quote writes a string as filters read it, whatever bytes it has.
+// Quote writes a string as filters read it, in UTF-8 whatever bytes it has.
 func Quote(s string) string {
 	const digits = "0123456789abcdef"
 	b := []byte{'"'}
-	for i := range len(s) {
-		switch c := s[i]; {
+	for i, size := 0, 0; i < len(s); i += size {
+		var r rune
+		c := s[i]
+		switch r, size = utf8.DecodeRuneInString(s[i:]); {
 		case c == '"' || c == '\\':
 			b = append(b, '\\', c)
 		case c == '\n':
 			b = append(b, `\n`...)
 		case c == '\t':
 			b = append(b, `\t`...)
-		case c < ' ' || c == 0x7f:
+		case c < ' ' || c == 0x7f || r == utf8.RuneError && size == 1:
 			b = append(b, '\\', 'x', digits[c>>4], digits[c&15])
 		default:
-			b = append(b, c)
+			b = append(b, s[i:i+size]...)
 		}
 	}
 	return string(append(b, '"'))
