@@ -23,6 +23,18 @@ var naming = []struct {
 	{"renamed working directory", `os.mkdir("d"); os.chdir("d"); os.rename("../d", "../e"); use("f")`, "e/f", false},
 	{"renamed open directory", `os.mkdir("d"); d = os.open("d", 0); os.rename("d", "e"); use("f", dir_fd=d)`, "e/f", false},
 	{"renamed file", `f = os.open("f", os.O_CREAT|os.O_RDWR); os.rename("f", "g"); os.write(f, b"x")`, "g", false},
+	{"renamed working directory of a child", `os.mkdir("d"); r, w = os.pipe(); r2, w2 = os.pipe()
+if os.fork() == 0: os.chdir("d"); os.write(w2, b"x"); os.read(r, 1); use("f"); os._exit(0)
+os.read(r2, 1); d = os.open("d", 0); os.rename("d", "e"); os.write(w, b"x"); os.wait(); use("g", dir_fd=d); os.getcwd()`, "e/f", false},
+	{"link to a link to ..", `os.makedirs("a/b"); os.symlink("..", "a/b/up"); os.symlink("up", "a/b/l"); use("a/b/l/f")`,
+		"a/f", false},
+	{"made again while open", `f = os.open("f", os.O_CREAT|os.O_RDWR); os.unlink("f"); use("f"); os.write(f, b"old")
+os.rename("f", "g"); os.write(f, b"older"); use("g")`, "g", false},
+	{"exchanged open directories", `os.mkdir("a"); os.mkdir("b"); a, b = os.open("a", 0), os.open("b", 0)
+ctypes.CDLL(None).renameat2(-100, b"a", -100, b"b", 2); use("f", dir_fd=a); use("g", dir_fd=b)`, "b/f", false},
+	{"no text", `f = os.open(b"x\xff\ny", os.O_CREAT|os.O_RDWR); os.write(f, b"x")`, `x\xff\ny`, false},
+	{"ends as that of a deleted file", `f = os.open("f (deleted)", os.O_CREAT|os.O_RDWR)
+os.rename("f (deleted)", "d (deleted)"); os.write(f, b"x"); os.rename("d (deleted)", "g"); os.write(f, b"y")`, "g", false},
 	{"/proc/self/cwd", `os.mkdir("d"); os.chdir("d"); use("/proc/self/cwd/f")`, "d/f", false},
 	{"chroot", `os.mkdir("d"); os.chroot("d"); os.chdir("/"); os.symlink("/f", "l"); use("/l"); os.getcwd()`, "d/f", true},
 	{"pivot_root", `os.makedirs("jail/old"); os.mkdir("new"); c = ctypes.CDLL(None)

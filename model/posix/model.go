@@ -334,7 +334,7 @@ func (m *Model) made(f *event.File) *OpenFile {
 	}
 	o := &OpenFile{ID: *m.last, Path: f.Path, Now: nameOf(f.Path, f.Real), Flags: f.Flags, Mode: f.Mode}
 	o.Dev, o.Ino = f.Dev, f.Ino
-	o.Gone = o.nameless()
+	o.Gone = o.nameless() && (!f.Known || f.Nlink == 0) // else its name ends so
 	m.opens[o.ID] = o
 	return o
 }
