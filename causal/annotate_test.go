@@ -31,7 +31,7 @@ func (x *tape) woken(tid, by uint32, at int64, in event.Op) int {
 func (x *tape) storage(tid uint32, enter, exit int64, op event.Op, fill func(*event.Event)) int {
 	return x.add(tid, enter, exit, op, func(e *event.Event) {
 		e.Offset, e.Ret = 0, 1
-		e.Files = []event.File{{Open: 99, Known: true, Mode: sIFREG, Ino: 7, Path: "/f"}}
+		e.Files = []event.File{{Open: 99, Known: true, Mode: event.TypeRegular, Ino: 7, Path: "/f"}}
 		if fill != nil {
 			fill(e)
 		}
@@ -277,7 +277,7 @@ func TestLocksOfProcesses(t *testing.T) {
 		{"its first thread is its last", 0, []func(*tape) int{exit(2), exit(1)}},
 		{"it executes", 0, []func(*tape) int{exit(2), exec(1), exit(1)}},
 		{"its second thread executes", 0, []func(*tape) int{exit(1), exec(2), exit(1)}},
-		{"close-on-exec", oCloexec, []func(*tape) int{exit(2), exec(1)}},
+		{"close-on-exec", event.OpenCloexec, []func(*tape) int{exit(2), exec(1)}},
 		{"the number is of another", 0, []func(*tape) int{call(event.OpDup2, 9, 4), call(event.OpDup2, 9, 3)}},
 		{"a range is closed", 0, []func(*tape) int{call(event.OpCloseRange, 4, 9, 0), call(event.OpCloseRange, 0, 9, 4), call(event.OpCloseRange, 3, 3, 0)}},
 	} {
@@ -322,7 +322,7 @@ func TestConnections(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			x := &tape{t: t}
 			sock := func(open event.OpenID, arg int8) event.File {
-				return event.File{Arg: arg, Open: open, Known: true, Mode: sIFSOCK, Path: "socket:[1]"}
+				return event.File{Arg: arg, Open: open, Known: true, Mode: event.TypeSocket, Path: "socket:[1]"}
 			}
 			at := []event.Buf{{Arg: 1, Kind: event.KindStruct, Inline: c.address}}
 			x.add(1, 1, 2, event.OpBind, func(e *event.Event) { e.Files, e.Bufs = []event.File{sock(5, 0)}, at })
@@ -351,7 +351,7 @@ func TestDatagrams(t *testing.T) {
 	x := &tape{t: t}
 	address := []byte{2, 0, 0x12, 0x34, 127, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0}
 	sock := func(open event.OpenID, arg int8) []event.File {
-		return []event.File{{Arg: arg, Open: open, Mode: sIFSOCK}}
+		return []event.File{{Arg: arg, Open: open, Mode: event.TypeSocket}}
 	}
 	for i, open := range []event.OpenID{5, 6} {
 		x.add(uint32(i+1), 1, 2, event.OpSocket,

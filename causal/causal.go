@@ -203,7 +203,7 @@ func (b *Builder) call(i int, ev *event.Event) {
 	}
 	if ev.Spec().Class == event.Socket {
 		b.socket(i, ev)
-	} else if f := ev.FileArg(0); f != nil && f.Mode&sIFMT == sIFSOCK { // read and write do on sockets, too
+	} else if f := ev.FileArg(0); f != nil && event.FileType(f.Mode) == event.TypeSocket { // read and write do, too
 		if s := b.sockets.known[openFile{ev.Host, f.Open}]; s != nil && s.kind == sockDgram {
 			b.packet(i, ev, s)
 		}

@@ -133,8 +133,8 @@ func storage(ev *event.Event) bool {
 	if !f.Known {
 		return f.Path != "" && f.Path[0] == '/' || len(ev.Paths) > 0
 	}
-	switch f.Mode & sIFMT {
-	case sIFREG, sIFDIR, sIFBLK, sIFLNK:
+	switch event.FileType(f.Mode) {
+	case event.TypeRegular, event.TypeDir, event.TypeBlock, event.TypeSymlink:
 		return true
 	}
 	return false

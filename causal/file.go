@@ -94,12 +94,6 @@ func virtual(path string) bool {
 	return strings.HasPrefix(path, "/proc/") || strings.HasPrefix(path, "/sys/") || strings.HasPrefix(path, "/dev/")
 }
 
-const (
-	oCreat = 0o100
-	oExcl  = 0o200
-	oTrunc = 0o1000
-)
-
 // path notes the use of a name.
 func (f *files) path(m mark, ev *event.Event, spec *event.Spec, k int, abs string) {
 	n := name{ev.Host, false, abs}
@@ -115,7 +109,7 @@ func (f *files) path(m mark, ev *event.Event, spec *event.Spec, k int, abs strin
 		case event.NameOpen:
 			flags := ev.OpenFlags()
 			// Whether it made the file, a call does not say.
-			change = flags&oCreat != 0 && (flags&oExcl != 0 || f.names[n] == nil)
+			change = flags&event.OpenCreat != 0 && (flags&event.OpenExcl != 0 || f.names[n] == nil)
 		}
 	}
 	f.touch(n, m, change)
@@ -201,7 +195,7 @@ func (f *files) content(m mark, ev *event.Event) {
 	if !ev.OK() {
 		return
 	}
-	if ev.OpenFlags()&oTrunc != 0 {
+	if ev.OpenFlags()&event.OpenTrunc != 0 {
 		f.extent(m, ev, ev.FileArg(event.ResultArg), 0, wholeFile, true)
 		return
 	}
@@ -234,7 +228,7 @@ func (f *files) content(m mark, ev *event.Event) {
 }
 
 func (f *files) use(ev *event.Event, file *event.File) *contentUse {
-	if file == nil || !file.Known || file.Mode&sIFMT != sIFREG && file.Mode&sIFMT != sIFBLK {
+	if !file.Is(event.TypeRegular) && !file.Is(event.TypeBlock) {
 		return nil
 	}
 	k := inode{ev.Host, file.Dev, file.Ino}

@@ -12,7 +12,7 @@ import (
 // access is an access of a line to bytes of file 5.
 func access(op event.Op, off, n int64) *event.Event {
 	ev := &event.Event{Op: op, Offset: off, Count: n, Ret: n}
-	ev.Files = []event.File{{Known: true, Dev: 1, Ino: 5, Mode: sIFREG, Size: off + n}}
+	ev.Files = []event.File{{Known: true, Dev: 1, Ino: 5, Mode: event.TypeRegular, Size: off + n}}
 	return ev
 }
 
@@ -69,7 +69,7 @@ func TestNames(t *testing.T) {
 		{"a request of mkdirat", event.Event{Op: event.OpUringMkdirat, Paths: []event.Path{path}}},
 		{"a request of renameat", event.Event{Op: event.OpUringRenameat,
 			Paths: []event.Path{{Raw: "x", Abs: "/x"}, path}}},
-		{"a request of openat", event.Event{Op: event.OpUringOpenat, Args: [6]uint64{2: oCreat | oExcl},
+		{"a request of openat", event.Event{Op: event.OpUringOpenat, Args: [6]uint64{2: event.OpenCreat | event.OpenExcl},
 			Paths: []event.Path{path}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

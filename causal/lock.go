@@ -58,7 +58,6 @@ const (
 	fSETLK, fSETLKW       = 6, 7
 	fOFDSETLK, fOFDSETLKW = 37, 38
 	wholeFile             = 1 << 62
-	oCloexec              = 0o2000000
 )
 
 // isLock reports whether an event is a lock by fcntl.
@@ -139,7 +138,7 @@ func (l *locks) flock(i int, ev *event.Event) {
 	mine := owner{f.Open, ev.PID}
 	file.giveUp(i, mine.has, 0, wholeFile)
 	if ev.Args[1]&unlock == 0 {
-		l.take(file, lock{mine, 0, wholeFile, ev.Args[1]&exclusive != 0, i, f.FD, f.Flags&oCloexec != 0})
+		l.take(file, lock{mine, 0, wholeFile, ev.Args[1]&exclusive != 0, i, f.FD, f.Flags&event.OpenCloexec != 0})
 	}
 }
 
@@ -158,7 +157,7 @@ func (l *locks) fcntl(i int, ev *event.Event) {
 	}
 	file.giveUp(i, mine.has, from, to)
 	if kind != unlock {
-		l.take(file, lock{mine, from, to, kind == write, i, f.FD, f.Flags&oCloexec != 0})
+		l.take(file, lock{mine, from, to, kind == write, i, f.FD, f.Flags&event.OpenCloexec != 0})
 	}
 }
 

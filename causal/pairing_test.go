@@ -62,7 +62,7 @@ func (k *talk) paired() string {
 }
 
 func file(open event.OpenID, name string, arg int8) event.File {
-	return event.File{Open: open, Path: name, Arg: arg, Known: true, Mode: sIFSOCK, Ino: 1000 + uint64(open)}
+	return event.File{Open: open, Path: name, Arg: arg, Known: true, Mode: event.TypeSocket, Ino: 1000 + uint64(open)}
 }
 
 func inet(last, port byte) []byte {
@@ -179,7 +179,7 @@ func TestGiven(t *testing.T) {
 // TestLocalSockets has connections within a machine that was recorded twice, which the inodes of
 // sockets pair, in any order of the tapes.
 func TestLocalSockets(t *testing.T) {
-	pipe := event.File{Open: 9, Path: "pipe:[5]", Ino: 5, Dev: 1, Mode: sIFIFO}
+	pipe := event.File{Open: 9, Path: "pipe:[5]", Ino: 5, Dev: 1, Mode: event.TypeFIFO}
 	client := func(k *talk) {
 		for i, open := range []event.OpenID{1, 2} {
 			f := file(open, fmt.Sprintf(`UNIX-STREAM:[%d,peer="/run/x",pid=9,uid=0]`, 71+i), 0)

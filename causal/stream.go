@@ -46,7 +46,6 @@ func (b *Builder) stream(host uint32, messages bool, name string) *stream {
 
 // Flags of pipe2 and types of sockets (fcntl.h, linux/net.h).
 const (
-	oDirect    = 0o40000
 	sockType   = 0xf
 	sockStream = 1
 	msgPeek    = 2
@@ -77,7 +76,7 @@ func (b *Builder) pair(ev *event.Event) {
 		}
 		return
 	}
-	s := b.stream(ev.Host, ev.Op == event.OpPipe2 && ev.Args[1]&oDirect != 0, "pipe")
+	s := b.stream(ev.Host, ev.Op == event.OpPipe2 && ev.Args[1]&event.OpenDirect != 0, "pipe")
 	b.streams[end{ev.Host, ends[0], false}], b.streams[end{ev.Host, ends[1], true}] = s, s
 	if f := files[0]; f.Ino != 0 {
 		b.fifos[fifo{b.machine(ev.Host), f.Dev, f.Ino}] = s
@@ -91,22 +90,11 @@ func (b *Builder) of(ev *event.Event, f *event.File, write bool) *stream {
 	if s != nil {
 		return s
 	}
-	if f.Mode&sIFMT == sIFIFO && f.Ino != 0 {
+	if event.FileType(f.Mode) == event.TypeFIFO && f.Ino != 0 {
 		return b.fifo(ev.Host, f)
 	}
 	return b.namedStream(ev, f, write)
 }
-
-// Types of files in st_mode (inode(7)).
-const (
-	sIFMT   = 0o170000
-	sIFSOCK = 0o140000
-	sIFREG  = 0o100000
-	sIFBLK  = 0o060000
-	sIFDIR  = 0o040000
-	sIFLNK  = 0o120000
-	sIFIFO  = 0o010000
-)
 
 // fifo returns the stream of a pipe that the trace did not see made. One with a name holds
 // nothing before it is first opened; another one is known by the kernel's number of it.

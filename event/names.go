@@ -52,8 +52,6 @@ const (
 	inDontFollow      = 0x2000000
 	fanDontFollow     = 4
 	openNofollow      = 0o400000
-	openCreat         = 0o100
-	openExcl          = 0o200
 )
 
 func found(mode NameMode) []nameRule { return []nameRule{{mode: mode}} }
@@ -154,7 +152,7 @@ func (e *Event) NameUse(i int) (mode NameMode, follow bool) {
 		return r.mode, e.Args[r.arg]&r.flag != 0
 	case byOpenFlags:
 		flags := e.OpenFlags()
-		return r.mode, flags&openNofollow == 0 && flags&(openCreat|openExcl) != openCreat|openExcl
+		return r.mode, flags&openNofollow == 0 && flags&(OpenCreat|OpenExcl) != OpenCreat|OpenExcl
 	}
 	return r.mode, true
 }

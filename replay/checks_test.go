@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/iotape/iotape/event"
-	"github.com/iotape/iotape/replay/effect"
 	"github.com/iotape/iotape/replay/internal/tapescript"
 )
 
@@ -14,7 +13,7 @@ import (
 func TestChecks(t *testing.T) {
 	make := func(t *testing.T) *tapescript.Script {
 		s := tapescript.New(t)
-		s.Open(3, "f", effect.OCreat|2)
+		s.Open(3, "f", event.OpenCreat|2)
 		s.Move(event.OpWrite, 3, 0, "hello")
 		s.Move(event.OpPread64, 3, 0, "help!") // differs in its bytes
 		s.Move(event.OpPread64, 3, 0, "hello there")

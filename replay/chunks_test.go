@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/iotape/iotape/event"
-	"github.com/iotape/iotape/replay/effect"
 	"github.com/iotape/iotape/replay/internal/tapescript"
 )
 
@@ -16,7 +15,7 @@ import (
 func TestReadsOfChunks(t *testing.T) {
 	page := func(c string) string { return strings.Repeat(c, 4096) }
 	s := tapescript.New(t)
-	s.Open(3, "f", effect.OCreat|2)
+	s.Open(3, "f", event.OpenCreat|2)
 	other := strings.Repeat("b", 100) + strings.Repeat("c", 3996)
 	r := s.Chunks(page("a"), page("b"), other, page("d"), page("e"))
 	a, b, c, d, e := r[0], r[1], r[2], r[3], r[4]
@@ -63,7 +62,7 @@ func TestReadsOfChunks(t *testing.T) {
 // Content beyond what one batch holds: the steps keep theirs, and in the end all agree.
 func TestBatchesOfContent(t *testing.T) {
 	s := tapescript.New(t)
-	s.Open(3, "f", effect.OCreat|2)
+	s.Open(3, "f", event.OpenCreat|2)
 	var pages []string
 	for i := range 96 {
 		pages = append(pages, strings.Repeat(string(rune('A'+i)), 4096))

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/iotape/iotape/event"
-	"github.com/iotape/iotape/replay/effect"
 	"github.com/iotape/iotape/replay/internal/tapescript"
 )
 
@@ -30,11 +29,11 @@ func TestClones(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := tapescript.New(t)
-			s.Open(3, "from", effect.OCreat|2)
+			s.Open(3, "from", event.OpenCreat|2)
 			s.Kept(event.OpPwrite64, 0, "0123456789", 10, false)
 			from := s.Handle(3)
 			from.Size = 10
-			s.Opened(4, "to", tapescript.IsFile, effect.OCreat|2)
+			s.Opened(4, "to", tapescript.IsFile, event.OpenCreat|2)
 			text := "ABCDEFGHIJKLMNOP"
 			if c.cmd == event.FiClone {
 				text = "abcdefghijklmnop"[:10] + "fghijk"

@@ -15,7 +15,6 @@ import (
 
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/internal/testenv"
-	"github.com/iotape/iotape/replay/effect"
 	"github.com/iotape/iotape/replay/internal/tapescript"
 )
 
@@ -78,7 +77,7 @@ func TestConfinementRefused(t *testing.T) {
 func replayRefused(t *testing.T, dir, means string) {
 	s := tapescript.New(t)
 	s.Call(event.OpMkdir, 0, 0, [6]uint64{0, 0o755}, "first")
-	s.Open(3, "f", effect.OCreat|2)
+	s.Open(3, "f", event.OpenCreat|2)
 	s.On(event.OpPwrite64, 3, 5, 0, [6]uint64{0, 0x1000, 5, 0}, event.Buf{
 		Arg: 1, Kind: event.KindBuf, Len: 5, Inline: []byte("hello"),
 	})

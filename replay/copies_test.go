@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/iotape/iotape/event"
-	"github.com/iotape/iotape/replay/effect"
 	"github.com/iotape/iotape/replay/internal/tapescript"
 )
 
@@ -21,7 +20,7 @@ func TestRunCopies(t *testing.T) {
 	t.Parallel()
 	s := tapescript.New(t)
 	s.Call(event.OpMkdir, 0, 0, [6]uint64{0, 0o755}, "d")
-	s.Open(3, "d/f", effect.OCreat|2)
+	s.Open(3, "d/f", event.OpenCreat|2)
 	for i := range 10 {
 		s.On(event.OpPwrite64, 3, 5, 0, [6]uint64{0, 0x1000, 5, uint64(5 * i)}, event.Buf{
 			Arg: 1, Kind: event.KindBuf, Len: 5, Inline: []byte("hello"),

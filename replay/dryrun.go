@@ -102,8 +102,6 @@ type requirements struct {
 
 func (s *requirements) name(name string) { s.longest = max(s.longest, len(name)) }
 
-const oDirect = 0o40000
-
 // observe adds what a task needs. open is how many files are open.
 func (s *requirements) observe(t *plan.Task, open int) {
 	if t.Event.Kind != event.Call {
@@ -119,7 +117,7 @@ func (s *requirements) observe(t *plan.Task, open int) {
 	}
 	s.users[t.Event.UID]++
 	s.open = max(s.open, open)
-	if f := t.Event.FileArg(event.ResultArg); f != nil && f.Flags&oDirect != 0 {
+	if f := t.Event.FileArg(event.ResultArg); f != nil && f.Flags&event.OpenDirect != 0 {
 		s.direct++
 	}
 	for i := range t.Event.Paths {

@@ -9,14 +9,13 @@ import (
 	"testing"
 
 	"github.com/iotape/iotape/event"
-	"github.com/iotape/iotape/replay/effect"
 	"github.com/iotape/iotape/replay/internal/tapescript"
 )
 
 // A plan says of every call whether it is made, and why not.
 func TestDryRun(t *testing.T) {
 	s := tapescript.New(t)
-	s.Open(3, "f", effect.OCreat|2|oDirect)
+	s.Open(3, "f", event.OpenCreat|2|event.OpenDirect)
 	s.Move(event.OpPwrite64, 3, 0, "hello")
 	s.Call(event.OpClose, 0, 0, [6]uint64{3})
 	s.Call(event.OpMkdir, -1, syscall.ENOSPC, [6]uint64{}, "d")

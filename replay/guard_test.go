@@ -9,14 +9,13 @@ import (
 	"testing"
 
 	"github.com/iotape/iotape/event"
-	"github.com/iotape/iotape/replay/effect"
 	"github.com/iotape/iotape/replay/internal/tapescript"
 )
 
 // What an immutable file refused is not done to the one here, which is not immutable.
 func TestImmutable(t *testing.T) {
 	s := tapescript.New(t)
-	s.Open(3, "f", effect.OCreat|2)
+	s.Open(3, "f", event.OpenCreat|2)
 	flags := func(n byte) {
 		const setFlags = 0x40086602
 		s.On(event.OpIoctl, 3, 0, 0, [6]uint64{0, setFlags, 0x1000},

@@ -18,7 +18,6 @@ import (
 
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/internal/testenv"
-	"github.com/iotape/iotape/replay/effect"
 	"github.com/iotape/iotape/replay/eventsource"
 	"github.com/iotape/iotape/replay/internal/tapescript"
 	"github.com/iotape/iotape/replay/order"
@@ -120,7 +119,7 @@ func out(n int64) event.Buf {
 func TestHostileCountsDoNotLeakMemory(t *testing.T) {
 	const asked = 64 << 10
 	s := tapescript.New(t)
-	s.Open(3, "vector", effect.OCreat|2)
+	s.Open(3, "vector", event.OpenCreat|2)
 	long, text := make([]int64, 1000), strings.Repeat("secret", 1000)
 	for i := range long {
 		long[i] = 6
@@ -130,7 +129,7 @@ func TestHostileCountsDoNotLeakMemory(t *testing.T) {
 	s.On(event.OpFtruncate, 3, 0, 0, [6]uint64{})
 	s.On(event.OpPwritev, 3, 3, 0, [6]uint64{0, 0x1000, 1000},
 		event.Buf{Arg: 1, Kind: event.KindVec, Len: 3, Parts: []int64{3}, Inline: []byte("xyz")})
-	s.Open(4, "failed", effect.OCreat|2)
+	s.Open(4, "failed", event.OpenCreat|2)
 	s.On(event.OpPwrite64, 4, -1, syscall.EINVAL, [6]uint64{0, 0x1000, asked})
 	into := t.TempDir()
 	if _, err := Run(t.Context(), s.Close(), &Options{Into: into, Checks: CheckAll}); err != nil {
@@ -155,12 +154,12 @@ type hostileTape struct {
 var hostileTapes = []hostileTape{
 	{name: "names through open directories", make: func(s *tapescript.Script, c *canary) {
 		s.Call(event.OpMkdir, 0, 0, [6]uint64{0, 0o755}, "/work/d")
-		s.Open(9, "/work/f", effect.OCreat|2)
+		s.Open(9, "/work/f", event.OpenCreat|2)
 		s.Opened(7, "/work/d", tapescript.IsDir, 0o200000)
 		for _, through := range []string{"/proc/self/fd/7/", "/proc/thread-self/fd/7/", "/dev/fd/7/",
 			"/proc/1/fd/7/", "/proc/self/fd/9/", "/proc/self/fd/", "/proc/self/root/", "/proc/self/cwd/"} {
 			p := through + up + c.victim[1:]
-			s.Opened(20, p, tapescript.IsFile, effect.OCreat|effect.OTrunc|1)
+			s.Opened(20, p, tapescript.IsFile, event.OpenCreat|event.OpenTrunc|1)
 			s.Call(event.OpUnlink, 0, 0, [6]uint64{}, p)
 			s.Call(event.OpTruncate, 0, 0, [6]uint64{0, 0}, p)
 			s.Call(event.OpRename, 0, 0, [6]uint64{}, p, "/work/got")
@@ -210,7 +209,7 @@ var hostileTapes = []hostileTape{
 		for range 20 {
 			s.Call(event.OpRename, 0, 0, [6]uint64{}, "/work/dir", "/work/tmp")
 			s.Call(event.OpRename, 0, 0, [6]uint64{}, "/work/link", "/work/dir")
-			s.Opened(20, "/work/dir/victim", tapescript.IsFile, effect.OCreat|effect.OTrunc|1)
+			s.Opened(20, "/work/dir/victim", tapescript.IsFile, event.OpenCreat|event.OpenTrunc|1)
 			s.Call(event.OpUnlink, 0, 0, [6]uint64{}, "/work/dir/victim")
 			s.Call(event.OpRename, 0, 0, [6]uint64{}, "/work/dir", "/work/link")
 			s.Call(event.OpRename, 0, 0, [6]uint64{}, "/work/tmp", "/work/dir")
@@ -265,9 +264,9 @@ var hostileTapes = []hostileTape{
 		s.Opened(6, "/work/fifo", tapescript.IsDir, 0)
 	}},
 	{name: "numbers", make: func(s *tapescript.Script, c *canary) {
-		s.Open(3, "f", effect.OCreat|2)
+		s.Open(3, "f", event.OpenCreat|2)
 		s.Move(event.OpWrite, 3, 0, "hello")
-		s.Open(4, "g", effect.OCreat|2)
+		s.Open(4, "g", event.OpenCreat|2)
 		for _, n := range []uint64{1 << 31, 1 << 32, 1<<32 + 7, 1 << 62, 1 << 63, ^uint64(0)} {
 			for _, ret := range []int64{5, 1 << 40, 1<<63 - 1, -1 << 63} {
 				s.On(event.OpRead, 3, ret, 0, [6]uint64{0, 0x1000, n}, out(5))
@@ -301,7 +300,7 @@ var hostileTapes = []hostileTape{
 		}
 	}, more: func(o *Options) { o.Native = Native{Mmap: true, Requests: true} }},
 	{name: "vectors that are shorter than their count", make: func(s *tapescript.Script, c *canary) {
-		s.Open(3, "f", effect.OCreat|2)
+		s.Open(3, "f", event.OpenCreat|2)
 		long := make([]int64, 1000)
 		for i := range long {
 			long[i] = 3
@@ -321,7 +320,7 @@ var hostileTapes = []hostileTape{
 	{name: "descriptors that cannot be", make: func(s *tapescript.Script, c *canary) {
 		for i, fd := range []int32{-1, -100, -1 << 31, 1 << 30, 1<<31 - 1, 0, 1, 2, 3, 4, 5, 6, 7} {
 			name := fmt.Sprintf("f%d", i)
-			s.Opened(int64(fd), name, tapescript.IsFile, effect.OCreat|2)
+			s.Opened(int64(fd), name, tapescript.IsFile, event.OpenCreat|2)
 			for _, op := range []event.Op{event.OpWrite, event.OpRead, event.OpFstat, event.OpFchdir, event.OpFsync,
 				event.OpFlock} {
 				s.Call(op, 0, 0, [6]uint64{uint64(fd), 0x1000, 5})
@@ -377,7 +376,7 @@ var hostileTapes = []hostileTape{
 		s.Add(event.Event{Op: event.OpUnlink, Paths: []event.Path{{Arg: -128, Raw: "x", Abs: "/x"}}})
 	}},
 	{name: "structures cut short", make: func(s *tapescript.Script, c *canary) {
-		s.Open(3, "f", effect.OCreat|2)
+		s.Open(3, "f", event.OpenCreat|2)
 		for n := range 40 {
 			b := make([]byte, n)
 			for i := range b {
@@ -426,12 +425,12 @@ var hostileTapes = []hostileTape{
 		})
 	}},
 	{name: "a name longer than any", make: func(s *tapescript.Script, c *canary) {
-		s.Open(3, strings.Repeat("a", 100_000), effect.OCreat|2)
+		s.Open(3, strings.Repeat("a", 100_000), event.OpenCreat|2)
 	}},
 	{name: "names of all lengths", make: func(s *tapescript.Script, c *canary) {
 		for _, p := range []string{"", "/", "//", ".", "..", "a\x00/../../x", strings.Repeat("a", 4000),
 			strings.Repeat("a/", 2000), strings.Repeat("../", 1300) + c.victim[1:], "\n\xff\xfe"} {
-			s.Open(3, p, effect.OCreat|2)
+			s.Open(3, p, event.OpenCreat|2)
 			s.Call(event.OpMkdir, 0, 0, [6]uint64{0, 0o755}, p)
 			s.Call(event.OpRename, 0, 0, [6]uint64{}, p, p+"x")
 			s.Call(event.OpChdir, 0, 0, [6]uint64{}, p)
@@ -484,7 +483,7 @@ var hostileTapes = []hostileTape{
 		}
 	}},
 	{name: "content without end", make: func(s *tapescript.Script, c *canary) {
-		s.Open(3, "f", effect.OCreat|2)
+		s.Open(3, "f", event.OpenCreat|2)
 		for range 20 {
 			s.On(event.OpWrite, 3, 1<<30, 0, [6]uint64{0, 0x1000, 1 << 30},
 				event.Buf{Arg: 1, Kind: event.KindBuf, Len: 1 << 62, Omitted: true})
@@ -493,10 +492,10 @@ var hostileTapes = []hostileTape{
 		}
 	}},
 	{name: "copies without end", make: func(s *tapescript.Script, c *canary) {
-		s.Open(3, "f", effect.OCreat|2)
+		s.Open(3, "f", event.OpenCreat|2)
 		s.On(event.OpFtruncate, 3, 0, 0, [6]uint64{0, 1 << 42})
 		id := s.Ino
-		s.Open(4, "g", effect.OCreat|2)
+		s.Open(4, "g", event.OpenCreat|2)
 		s.Add(event.Event{
 			Op: event.OpIoctl, Args: [6]uint64{4, event.FiClone, 3},
 			Files: []event.File{{Arg: 0, FD: 4, Known: true, Mode: tapescript.IsFile, Ino: s.Ino}},
@@ -509,7 +508,7 @@ var hostileTapes = []hostileTape{
 		})
 	}},
 	{name: "clones of what is not there", make: func(s *tapescript.Script, c *canary) {
-		s.Open(3, "f", effect.OCreat|2)
+		s.Open(3, "f", event.OpenCreat|2)
 		s.Kept(event.OpPwrite64, 0, "some content", 12, false)
 		far := int64(math.MaxInt64)
 		for _, r := range [][4]int64{{3, 0, 0, far}, {3, far, 0, 0}, {3, 0, far, far}, {3, -1, -1, -1},
@@ -547,7 +546,7 @@ var hostileTapes = []hostileTape{
 		s.Call(event.OpMkdir, 0, 0, [6]uint64{0, 0o755}, "/work/d")
 		s.Call(event.OpUnlink, 0, 0, [6]uint64{}, "/work/victim")
 		s.Symlink("/work", "/work/l")
-		s.Open(3, "/work/victim", effect.OCreat|effect.OTrunc|1)
+		s.Open(3, "/work/victim", event.OpenCreat|event.OpenTrunc|1)
 		s.Call(event.OpUnlink, 0, 0, [6]uint64{}, "/work/"+up+c.victim[1:])
 		s.Store(trace.FinalName, tree.Entry{Path: "work", Type: tree.Dir, Known: tree.KnownListing},
 			tree.Entry{Path: "work/victim", Type: tree.File, Known: tree.KnownHash})

@@ -14,7 +14,6 @@ import (
 
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/internal/testenv"
-	"github.com/iotape/iotape/replay/effect"
 	"github.com/iotape/iotape/replay/internal/tapescript"
 )
 
@@ -41,12 +40,12 @@ func TestLimits(t *testing.T) {
 		}},
 		{name: "--max-open", o: Options{MaxOpen: 60}, make: func(s *tapescript.Script) {
 			for i := range 100 {
-				s.Open(int64(3+i), "f"+strconv.Itoa(i), effect.OCreat|2)
+				s.Open(int64(3+i), "f"+strconv.Itoa(i), event.OpenCreat|2)
 			}
 		}},
 		{name: "--max-memory", o: Options{MaxMemory: 400 << 20, Pace: PaceRecorded}, make: func(s *tapescript.Script) {
 			const size = 700 << 20
-			s.Open(3, "f", effect.OCreat|2)
+			s.Open(3, "f", event.OpenCreat|2)
 			s.On(event.OpFtruncate, 3, 0, 0, [6]uint64{0, size})
 			s.On(event.OpPread64, 3, size, 0, [6]uint64{0, 0x1000, size, 0}, event.Buf{
 				Arg: 1, Dir: event.Out, Kind: event.KindBuf, Len: size, Omitted: true,
@@ -93,7 +92,7 @@ func TestDefaultLimits(t *testing.T) {
 			into := filepath.Join(testenv.MountImage(t, fs, mib), "out")
 			s := tapescript.New(t)
 			const size = 20 << 20
-			s.Open(3, "f", effect.OCreat|2)
+			s.Open(3, "f", event.OpenCreat|2)
 			s.On(event.OpPwrite64, 3, size, 0, [6]uint64{0, 0x1000, size, 0}, event.Buf{
 				Arg: 1, Kind: event.KindBuf, Len: size, Omitted: true,
 			})

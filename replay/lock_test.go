@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/iotape/iotape/event"
-	"github.com/iotape/iotape/replay/effect"
 	"github.com/iotape/iotape/replay/internal/tapescript"
 )
 
@@ -46,8 +45,8 @@ func TestLocksOfProcesses(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := tapescript.New(t)
-			s.Open(4, "other", effect.OCreat|2)
-			s.Open(3, "f", effect.OCreat|2|c.flags)
+			s.Open(4, "other", event.OpenCreat|2)
+			s.Open(3, "f", event.OpenCreat|2|c.flags)
 			lock := func(pid uint32, errno syscall.Errno) {
 				flock := make([]byte, 32)
 				binary.LittleEndian.PutUint16(flock, syscall.F_WRLCK)

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/iotape/iotape/event"
-	"github.com/iotape/iotape/replay/effect"
 	"github.com/iotape/iotape/replay/internal/tapescript"
 	"github.com/iotape/iotape/replay/order"
 	"github.com/iotape/iotape/trace"
@@ -89,7 +88,7 @@ func TestTreesOfOneMachine(t *testing.T) {
 			s.Hosts[1].BootID = s.Hosts[0].BootID
 		}
 		s.Store(trace.HostFile(0, trace.SnapshotName), entry("work/before", 3))
-		s.File(8, 7, 0).Open(3, "f", effect.OCreat|effect.OExcl|2)
+		s.File(8, 7, 0).Open(3, "f", event.OpenCreat|event.OpenExcl|2)
 		s.Move(event.OpWrite, 3, 0, "one")
 		if apart { // then it has another file of that name
 			s.Call(event.OpUnlink, 0, 0, [6]uint64{}, "f")

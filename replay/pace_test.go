@@ -10,14 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/iotape/iotape/event"
-	"github.com/iotape/iotape/replay/effect"
 	"github.com/iotape/iotape/replay/internal/tapescript"
 )
 
 // paced is a tape of three writes, 40 ms apart, of which the thread computes half.
 func paced(t *testing.T) *tapescript.Script {
 	s := tapescript.New(t)
-	s.Open(3, "f", effect.OCreat|2)
+	s.Open(3, "f", event.OpenCreat|2)
 	for i := range int64(3) {
 		ev := event.Event{Op: event.OpPwrite64, Ret: 1, Offset: i, Count: 1, Args: [6]uint64{3, 0x1000, 1, uint64(i)},
 			Enter: s.Clock + 40e6, Exit: s.Clock + 40e6 + 10, CPU: (i + 1) * 20e6,
@@ -67,7 +66,7 @@ func TestTimeBeginsWithCalls(t *testing.T) {
 	const before = 400 * time.Millisecond
 	s := tapescript.New(t)
 	s.Clock += int64(before)
-	s.Open(3, "f", effect.OCreat|2)
+	s.Open(3, "f", event.OpenCreat|2)
 	rep, err := Run(t.Context(), s.Close(), &Options{Into: t.TempDir(), Checks: CheckAll, Pace: PaceRecorded})
 	if err != nil || !rep.OK() {
 		t.Fatalf("%v, %+v", err, rep)

@@ -32,7 +32,7 @@ func privilegedTape(t *testing.T) *trace.Tape {
 		final = append(final, tree.Entry{Path: "work/" + name, Type: tree.File, Known: tree.KnownMode, Mode: 0o6755})
 	}
 	named := func(op event.Op, name string, args [6]uint64) {
-		s.Open(3, name, effect.OCreat|1)
+		s.Open(3, name, event.OpenCreat|1)
 		s.Call(event.OpClose, 0, 0, [6]uint64{3})
 		s.Call(op, 0, 0, args, name)
 		wants(name)
@@ -41,7 +41,7 @@ func privilegedTape(t *testing.T) *trace.Tape {
 	named(event.OpChmod, "chmod", [6]uint64{0, 0o6755})
 	named(event.OpFchmodat, "fchmodat", [6]uint64{tapescript.AtFDCWD(), 0, 0o6755})
 	named(event.OpFchmodat2, "fchmodat2", [6]uint64{tapescript.AtFDCWD(), 0, 0o6755})
-	s.Open(3, "fchmod", effect.OCreat|1)
+	s.Open(3, "fchmod", event.OpenCreat|1)
 	s.Add(event.Event{Op: event.OpFchmod, Args: [6]uint64{3, 0o6755}, Files: []event.File{s.Handle(3)}})
 	s.Call(event.OpClose, 0, 0, [6]uint64{3})
 	s.Call(event.OpChmod, 0, 0, [6]uint64{0, 0o6755}, "fchmod")

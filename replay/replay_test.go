@@ -13,7 +13,6 @@ import (
 	"testing"
 
 	"github.com/iotape/iotape/event"
-	"github.com/iotape/iotape/replay/effect"
 	"github.com/iotape/iotape/replay/execute"
 	"github.com/iotape/iotape/replay/initialtree"
 	"github.com/iotape/iotape/replay/internal/tapescript"
@@ -27,7 +26,7 @@ func TestMain(m *testing.M) {
 func TestReplayRepeatsAndVerifies(t *testing.T) {
 	s := tapescript.New(t)
 	s.Call(event.OpMkdirat, 0, 0, [6]uint64{tapescript.AtFDCWD(), 0, 0o755}, "d")
-	s.Open(3, "d/f", effect.OCreat|2)
+	s.Open(3, "d/f", event.OpenCreat|2)
 	s.Move(event.OpWrite, 3, 0, "hello")
 	s.Move(event.OpPread64, 3, 1, "ell")
 	s.Call(event.OpClose, 0, 0, [6]uint64{3})
@@ -78,7 +77,7 @@ func TestWorkingDirectoriesInTurn(t *testing.T) {
 
 func TestReplayReportsTheFirstDifference(t *testing.T) {
 	s := tapescript.New(t)
-	s.Open(3, "f", effect.OCreat|2)
+	s.Open(3, "f", event.OpenCreat|2)
 	s.Move(event.OpWrite, 3, 0, "hello")
 	s.Move(event.OpPread64, 3, 0, "help!")
 	s.Call(event.OpUnlink, -1, syscall.EISDIR, [6]uint64{}, "/work/f")
@@ -114,7 +113,7 @@ func TestHostileTapeStaysInItsTarget(t *testing.T) {
 	link("/", "/work/root")
 	for i, p := range []string{victim, up + victim[1:], "/work/absolute/victim", "/work/relative/victim",
 		"/work/root" + victim, "/proc/self/root" + victim, "/proc/1/cwd" + victim} {
-		s.Open(int64(10+i), p, effect.OCreat|effect.OTrunc|1)
+		s.Open(int64(10+i), p, event.OpenCreat|event.OpenTrunc|1)
 		s.Move(event.OpWrite, int64(10+i), 0, "owned")
 		s.Call(event.OpUnlink, 0, 0, [6]uint64{}, p)
 		s.Call(event.OpTruncate, 0, 0, [6]uint64{0, 0}, p)
@@ -173,7 +172,7 @@ func TestInitialTree(t *testing.T) {
 	s.Call(event.OpAccess, -1, syscall.ENOENT, [6]uint64{}, "/nowhere/at/all")
 	s.Call(event.OpMkdir, -1, syscall.EEXIST, [6]uint64{}, "/var/lib")
 	s.Call(event.OpMkdir, 0, 0, [6]uint64{}, "/made")
-	s.Open(3, "/made/new", effect.OCreat|1)
+	s.Open(3, "/made/new", event.OpenCreat|1)
 	s.Size = 6
 	s.Open(4, "data", 2)
 	s.Move(event.OpPwrite64, 4, 2, "XX")

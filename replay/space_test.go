@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/iotape/iotape/event"
-	"github.com/iotape/iotape/replay/effect"
 	"github.com/iotape/iotape/replay/internal/tapescript"
 )
 
@@ -29,7 +28,7 @@ func TestMaxBytes(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := tapescript.New(t)
-			s.Open(3, "f", effect.OCreat|2)
+			s.Open(3, "f", event.OpenCreat|2)
 			var bufs []event.Buf
 			if c.bytes > 0 {
 				bufs = append(bufs, event.Buf{Arg: 1, Kind: event.KindBuf, Len: c.bytes, Omitted: true})
@@ -48,7 +47,7 @@ func TestMaxBytes(t *testing.T) {
 func TestLargeWrite(t *testing.T) {
 	const size = 40<<20 + 5
 	s := tapescript.New(t)
-	s.Open(3, "f", effect.OCreat|2)
+	s.Open(3, "f", event.OpenCreat|2)
 	s.On(event.OpPwrite64, 3, size, 0, [6]uint64{3, 1, size, 3},
 		event.Buf{Arg: 1, Kind: event.KindBuf, Len: size, Inline: []byte("known")})
 	into := filepath.Join(t.TempDir(), "out")

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/iotape/iotape/event"
-	"github.com/iotape/iotape/replay/effect"
 	"github.com/iotape/iotape/replay/internal/tapescript"
 )
 
@@ -48,7 +47,7 @@ func TestContentThatWasNotKept(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := tapescript.New(t)
-			s.Open(3, "f", effect.OCreat|2)
+			s.Open(3, "f", event.OpenCreat|2)
 			for _, c := range tt.steps {
 				s.Kept(c.op, c.off, c.text, c.head, c.hash)
 			}
@@ -89,15 +88,15 @@ func TestInitialContentThatWasNotKept(t *testing.T) {
 // that once made a file does not make it again.
 func TestMadeUpContentMoves(t *testing.T) {
 	s := tapescript.New(t)
-	s.Opened(3, "f", tapescript.IsFile, effect.OCreat|2)
+	s.Opened(3, "f", tapescript.IsFile, event.OpenCreat|2)
 	f := s.Handle(3)
-	f.Flags, f.Size = effect.OCreat|2, 5
+	f.Flags, f.Size = event.OpenCreat|2, 5
 	s.Kept(event.OpPwrite64, 0, "hello", 0, false)
 	dup := f
 	dup.Arg, dup.FD = event.ResultArg, 5
 	s.Add(event.Event{Op: event.OpDup, Ret: 5, Args: [6]uint64{3}, Files: []event.File{f, dup}})
 	s.Kept(event.OpPread64, 0, "hello", 5, false)
-	s.Opened(4, "g", tapescript.IsFile, effect.OCreat|2)
+	s.Opened(4, "g", tapescript.IsFile, event.OpenCreat|2)
 	g := s.Handle(4)
 	s.Shares(4, event.FiClone, &g, f)
 	s.Add(event.Event{Op: event.OpPread64, Ret: 5, Count: 5, Args: [6]uint64{4, 0x1000, 5}, Files: []event.File{g},

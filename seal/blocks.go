@@ -2,11 +2,7 @@
 
 package seal
 
-import (
-	"golang.org/x/sys/unix"
-
-	"github.com/iotape/iotape/event"
-)
+import "github.com/iotape/iotape/event"
 
 // mostBlockFiles bounds the files whose names are kept for requests to block devices.
 const mostBlockFiles = 1 << 18
@@ -33,7 +29,7 @@ func (b blocks) see(ev *event.Event) {
 		switch {
 		case f.Ino == 0:
 		case !block:
-			if f.Path != "" && f.Mode&unix.S_IFMT == unix.S_IFREG && len(b) < mostBlockFiles {
+			if f.Path != "" && event.FileType(f.Mode) == event.TypeRegular && len(b) < mostBlockFiles {
 				b[id] = fileName{f.Path, f.Real}
 			}
 		case f.Path == "" && f.Real == "":

@@ -35,13 +35,7 @@ func newTouched() Touched {
 // Len returns the number of paths.
 func (t *Touched) Len() int { return len(t.paths) }
 
-const (
-	accessMode = 3 // O_ACCMODE
-	oCreat     = 0o100
-	oExcl      = 0o200
-	oTrunc     = 0o1000
-	oTmpfile   = 0o20000000
-)
+const accessMode = 3 // O_ACCMODE
 
 func (t *Touched) see(ev *event.Event) {
 	if ev.Kind == event.Inherited && len(ev.Files) > 0 {
@@ -65,19 +59,20 @@ func (t *Touched) see(ev *event.Event) {
 		t.notWhole(c.From) // nobody read what was taken from it
 	}
 	f := ev.FileArg(event.ResultArg)
-	if !ev.OK() || f == nil || !f.Known || f.Flags&accessMode == 0 || f.Mode&syscall.S_IFMT != syscall.S_IFREG {
+	if !ev.OK() || f == nil || !f.Known || f.Flags&accessMode == 0 || event.FileType(f.Mode) != event.TypeRegular {
 		return
 	}
 	id := fileID{f.Dev, f.Ino}
 	asked := ev.OpenFlags()
 	// That an open file made its file its duplicates say as well, also long after.
-	whole := asked&uint64(f.Flags)&oCreat != 0 || asked&(oTrunc|oTmpfile) != 0 || asked&oExcl != 0
+	whole := asked&uint64(f.Flags)&event.OpenCreat != 0 ||
+		asked&(event.OpenTrunc|event.OpenTmpfile|event.OpenExcl) != 0
 	t.written[id] = t.written[id] || whole
 }
 
 // seeOpen takes a file that was open before the recording began.
 func (t *Touched) seeOpen(f *event.File) {
-	if f.Path == "" || f.Path[0] != '/' || f.Mode&syscall.S_IFMT != syscall.S_IFREG || f.Nlink == 0 {
+	if f.Path == "" || f.Path[0] != '/' || event.FileType(f.Mode) != event.TypeRegular || f.Nlink == 0 {
 		return
 	}
 	t.paths[f.Path] = struct{}{}
@@ -99,7 +94,7 @@ func (t *Touched) notWhole(f *event.File) {
 // Leave leaves a file out, by whatever name: others than the recorded program write to it.
 func (t *Touched) Leave(f *os.File) {
 	var st syscall.Stat_t
-	if syscall.Fstat(int(f.Fd()), &st) == nil && st.Mode&syscall.S_IFMT == syscall.S_IFREG {
+	if syscall.Fstat(int(f.Fd()), &st) == nil && event.FileType(st.Mode) == event.TypeRegular {
 		t.left = append(t.left, fileID{st.Dev, st.Ino})
 	}
 }

@@ -36,7 +36,7 @@ func TestFinalContent(t *testing.T) {
 	}
 	as := func(f event.File, arg int8) event.File { f.Arg = arg; return f }
 	log, read := file("log", appends, 4), file("read", reads, 9)
-	dup := file("dup", appends|oCreat, 4)
+	dup := file("dup", appends|event.OpenCreat, 4)
 	source, target := file("source", reads, 9), file("target", syscall.O_RDWR, 0)
 	for _, c := range []struct {
 		name   string

@@ -364,20 +364,20 @@ func typeOfMode(mode uint32, known bool) int {
 	if !known {
 		return -1
 	}
-	switch mode & 0o170000 {
-	case 0o100000:
+	switch event.FileType(mode) {
+	case event.TypeRegular:
 		return 0
-	case 0o040000:
+	case event.TypeDir:
 		return 1
-	case 0o120000:
+	case event.TypeSymlink:
 		return 2
-	case 0o010000:
+	case event.TypeFIFO:
 		return 3
-	case 0o140000:
+	case event.TypeSocket:
 		return 4
-	case 0o020000:
+	case event.TypeChar:
 		return 5
-	case 0o060000:
+	case event.TypeBlock:
 		return 6
 	}
 	return 7

@@ -67,8 +67,7 @@ func (s *signer) event(ev *event.Event) (sig uint64, stream bool) {
 
 // isStream reports whether a file is a pipe or a socket.
 func isStream(f *event.File) bool {
-	const typeMask, fifo, socket = 0o170000, 0o010000, 0o140000
-	return f.Known && (f.Mode&typeMask == fifo || f.Mode&typeMask == socket)
+	return f.Is(event.TypeFIFO) || f.Is(event.TypeSocket)
 }
 
 func (s *signer) argument(ev *event.Event, i int) {
@@ -223,7 +222,7 @@ func (s *signer) note(ev *event.Event) {
 	if !ev.OK() || len(ev.Paths) == 0 {
 		return
 	}
-	const exclusive, temporary = 0o300, 0o20000000 // O_CREAT|O_EXCL, O_TMPFILE
+	const exclusive, temporary = event.OpenCreat | event.OpenExcl, event.OpenTmpfile
 	flags := uint64(0)
 	switch ev.Op.Like() {
 	case event.OpOpen:

@@ -55,14 +55,8 @@ func (r *removal) before(ev *event.Event, file *event.File, wall int64) bool {
 	return wall > r.wall
 }
 
-// Types of files in st_mode (inode(7)), and flags of open(2) on x86-64.
-const (
-	sIFMT  = 0o170000
-	sIFREG = 0o100000
-	sIFBLK = 0o060000
-	oTrunc = 0o1000
-	oNew   = 0o300 // O_CREAT and O_EXCL: if it succeeds, the file is new
-)
+// oNew are the flags with which an open that succeeds made the file.
+const oNew = event.OpenCreat | event.OpenExcl
 
 // scan finds the moves, and puts them into causal order.
 func (f *Flow) scan(ctx context.Context) error {
@@ -256,9 +250,9 @@ func (s *scanner) named(host uint32, file *event.File) event.OpenID {
 
 // isFile reports whether what is written can be read again.
 func isFile(file *event.File) bool {
-	if file.Known || file.Mode&sIFMT != 0 {
-		t := file.Mode & sIFMT
-		return t == sIFREG || t == sIFBLK
+	if file.Known || event.FileType(file.Mode) != 0 {
+		t := event.FileType(file.Mode)
+		return t == event.TypeRegular || t == event.TypeBlock
 	}
 	return strings.HasPrefix(file.Path, "/")
 }
@@ -282,7 +276,7 @@ func (s *scanner) forget(ev *event.Event) {
 		case file == nil || !isFile(file):
 		case ev.Op.Like() == event.OpOpenat2 && ev.BufArg(2) == nil: // its flags are not known
 			f.objects[s.object(ev, file, true)].vague = true
-		case flags&oTrunc != 0 || flags&oNew == oNew:
+		case flags&event.OpenTrunc != 0 || flags&oNew == oNew:
 			gone(s.object(ev, file, true), 0)
 		}
 	case event.OpUnlink, event.OpUnlinkat, event.OpRename, event.OpRenameat, event.OpRenameat2:

@@ -7,7 +7,6 @@ import (
 	"iter"
 	"slices"
 	"strconv"
-	"syscall"
 
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/internal/histogram"
@@ -437,7 +436,7 @@ func (c *collector) file(e *event.Event, took int64, timed bool) {
 	spec := e.Spec()
 	for i := range e.Files {
 		f := &e.Files[i]
-		if !f.Known && f.Path == "" || f.Mode&syscall.S_IFMT == syscall.S_IFDIR {
+		if !f.Known && f.Path == "" || event.FileType(f.Mode) == event.TypeDir {
 			continue
 		}
 		t := c.fileStat(e.Host, f)

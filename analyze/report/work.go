@@ -28,19 +28,12 @@ func (k Work) String() string {
 // IsIO reports whether a sort of work counts as input or output of files.
 func (k Work) IsIO() bool { return k == Reading || k == Writing || k == Metadata || k == Syncing }
 
-// File types in a mode (inode(7)).
-const (
-	modeType   = 0o170000
-	modeFIFO   = 0o010000
-	modeSocket = 0o140000
-)
-
 // WorkOf returns what sort of work a call is, by what it moved.
 func WorkOf(ev *event.Event, io *event.Traffic) Work {
 	switch ev.Spec().Class {
 	case event.Data:
 		switch f := ev.Subject(); {
-		case f != nil && f.Known && (f.Mode&modeType == modeFIFO || f.Mode&modeType == modeSocket):
+		case f.Is(event.TypeFIFO) || f.Is(event.TypeSocket):
 			return Network
 		case io.Writes:
 			return Writing

@@ -127,8 +127,7 @@ func (w *worker) span(e *event.Event) {
 }
 
 func (w *worker) counts(f *event.File) bool {
-	const sIFMT, sIFREG = 0xf000, 0x8000 // stat(2)
-	return f.Mode&sIFMT == sIFREG && strings.HasPrefix(f.Path, w.under+"/")
+	return event.FileType(f.Mode) == event.TypeRegular && strings.HasPrefix(f.Path, w.under+"/")
 }
 
 // rate is the bytes over time.

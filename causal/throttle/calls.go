@@ -62,10 +62,9 @@ func ofLauncher(path string) bool {
 
 // counts reports whether calls on a file count.
 func (s *Scope) counts(mode uint32, path string) bool {
-	const sIFMT, sIFREG, sIFBLK = 0xf000, 0x8000, 0x6000 // stat(2)
-	switch mode & sIFMT {
-	case sIFREG:
-	case sIFBLK:
+	switch event.FileType(mode) {
+	case event.TypeRegular:
+	case event.TypeBlock:
 		return len(s.Under) == 0 || below(path, s.Under)
 	default:
 		return false

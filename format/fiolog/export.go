@@ -156,16 +156,10 @@ func (x *exporter) line(s string) {
 	x.w.WriteByte('\n')
 }
 
-const (
-	modeType  = 0o170000
-	modeFile  = 0o100000
-	modeBlock = 0o060000
-)
-
 // exportable says why a file can be no file of an iolog, "" if it can.
 func exportable(f *event.File) string {
 	switch {
-	case f.Known && f.Mode&modeType != modeFile && f.Mode&modeType != modeBlock,
+	case f.Known && event.FileType(f.Mode) != event.TypeRegular && event.FileType(f.Mode) != event.TypeBlock,
 		!strings.HasPrefix(f.Path, "/"),
 		!f.Known && strings.HasPrefix(f.Path, "/dev/") && !strings.HasPrefix(f.Path, "/dev/block/"):
 		return "of pipes, sockets, terminals and other devices"

@@ -22,7 +22,6 @@ const (
 	maxJobs   = 64      // sections: those that moved most
 	maxBlocks = 16      // sizes of a distribution
 	maxShapes = 1 << 16 // that are collected
-	oDirect   = 0o40000 // O_DIRECT
 )
 
 // Shape is what a thread did to the content of a file, as far as a job of fio has it.
@@ -100,7 +99,7 @@ func (s *Shape) bytes() uint64 { return s.Reads.Bytes + s.Writes.Bytes }
 
 // act adds what a call did.
 func (s *Shape) act(ev *event.Event, a *action, done *format.Done) {
-	if a.file.Flags&oDirect != 0 {
+	if a.file.Flags&event.OpenDirect != 0 {
 		s.Direct++
 	}
 	s.Size = max(s.Size, a.offset+a.length)

@@ -138,14 +138,6 @@ func (x *importer) unseenDirectory(p *process) error {
 	return x.startedIn(p, dir)
 }
 
-// File types (inode(7)).
-const (
-	fileType  = 0o170000
-	directory = 0o040000
-	regular   = 0o100000
-	socket    = 0o140000
-)
-
 // proof is what a call that succeeded proves of a descriptor.
 type proof struct {
 	mode  uint32 // file type, 0 if any
@@ -158,7 +150,7 @@ type proof struct {
 func (x *importer) provedByName(i int) proof {
 	if i+1 < len(x.fields) && x.fields[i+1] != nil && x.fields[i+1].Kind == layout.ToldText &&
 		len(x.fields[i+1].Data) > 0 {
-		return proof{mode: directory, named: true}
+		return proof{mode: event.TypeDir, named: true}
 	}
 	return x.provedByStat()
 }
@@ -173,14 +165,14 @@ func (x *importer) provedByStat() (is proof) {
 			switch p := &f.Parts[i]; p.Name {
 			case "st_mode", "stx_mode":
 				mode, _ := layout.ParseMode(p.Text)
-				is.mode = uint32(mode) & fileType
+				is.mode = event.FileType(uint32(mode))
 			case "st_size", "stx_size":
 				size, _ := event.ParseNumber(p.Text)
 				is.size = int64(min(size, maxMoved))
 			}
 		}
 	}
-	is.named = is.mode == regular || is.mode == directory
+	is.named = is.mode == event.TypeRegular || is.mode == event.TypeDir
 	return is
 }
 
@@ -190,17 +182,17 @@ func (x *importer) proves(c *format.Call, spec *event.Spec, i int) proof {
 	case event.OpFstat:
 		return x.provedByStat()
 	case event.OpGetdents, event.OpGetdents64, event.OpFchdir:
-		return proof{mode: directory, named: true}
+		return proof{mode: event.TypeDir, named: true}
 	case event.OpPread64, event.OpPwrite64, event.OpPreadv, event.OpPwritev, event.OpPreadv2, event.OpPwritev2,
 		event.OpLseek, event.OpFtruncate, event.OpFallocate, event.OpCopyFileRange, event.OpMmap:
-		return proof{mode: regular, named: true}
+		return proof{mode: event.TypeRegular, named: true}
 	case event.OpSendfile:
 		if i == 1 {
-			return proof{mode: regular, named: true}
+			return proof{mode: event.TypeRegular, named: true}
 		}
 	}
 	if spec.Class == event.Socket {
-		return proof{mode: socket}
+		return proof{mode: event.TypeSocket}
 	}
 	return proof{}
 }
@@ -216,7 +208,7 @@ func (x *importer) unseenFile(t *thread, c *format.Call, i int, is proof) error 
 	if is.named {
 		name = fmt.Sprintf(unknownFile, fd, t.p.pid)
 		x.done.LeftOut(inventedFile, 1)
-		if is.mode == regular {
+		if is.mode == event.TypeRegular {
 			f.Pos, f.Regular, f.Flags = 0, true, 2
 			if fd == 1 || fd == 2 { // output goes to the end
 				f.Pos = is.size

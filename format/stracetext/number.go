@@ -17,8 +17,7 @@ var fileTypes = event.Enum("S_IFMT",
 
 // appendMode writes permissions, with what else a mode says if it says the type.
 func appendMode(dst []byte, v uint64) []byte {
-	const sIFMT = 0o170000
-	t := v & sIFMT
+	t := uint64(event.FileType(uint32(v)))
 	if t == 0 {
 		return appendOctal(dst, v)
 	}
@@ -31,7 +30,7 @@ func appendMode(dst []byte, v uint64) []byte {
 			dst = append(dst, b.name...)
 		}
 	}
-	return appendOctal(dst, v&^(sIFMT|0o7000))
+	return appendOctal(dst, v&^(t|0o7000))
 }
 
 // appendOctal writes at least three digits with the leading 0, as strace does

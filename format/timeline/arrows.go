@@ -111,14 +111,9 @@ type span struct {
 // What a pipe holds at most: without privileges it can be made that large (pipe(7)).
 const maxPipe = 1 << 20
 
-const (
-	typeMask = 0o170000 // of st_mode
-	typeFIFO = 0o010000
-)
-
 func idOf(o *history.Open) (pipeID, bool) {
 	switch {
-	case o.Mode&typeMask == typeFIFO && o.Ino != 0:
+	case event.FileType(o.Mode) == event.TypeFIFO && o.Ino != 0:
 		return pipeID{dev: o.Dev, ino: o.Ino}, true
 	case o.Mode == 0 && strings.HasPrefix(o.Path, "pipe:["):
 		return pipeID{name: o.Path}, true

@@ -143,7 +143,7 @@ func (m *Model) mmapped(t *Thread, ev *event.Event) {
 	p := mapping{from: from, to: pageEnd(from, ev.Args[1])}
 	m.unmap(t.Space, p.from, p.to)
 	if d := t.Table.Lookup(int32(ev.Args[4])); d != nil && ev.Args[3]&anonymous == 0 && d.Open.Ino != 0 &&
-		isRegular(d.Open.Mode) {
+		event.FileType(d.Open.Mode) == event.TypeRegular {
 		p.file = d.Open
 		m.hold(t.Space, p)
 	}

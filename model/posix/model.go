@@ -231,7 +231,7 @@ func (m *Model) inherit(t *Thread, ev *event.Event, f *event.File) {
 		m.hold(t.Space, mapping{ev.Args[1], ev.Args[2], o})
 		o.describe(f)
 	case known:
-		m.install(t.Table, f.FD, o, f.Flags&oCloexec != 0, 0)
+		m.install(t.Table, f.FD, o, f.Flags&event.OpenCloexec != 0, 0)
 		o.describe(f)
 	default:
 		o = m.open(t.Table, f, 0)
@@ -300,7 +300,7 @@ func (m *Model) clear(tab *Table) {
 // open gives a table a new open file for a descriptor.
 func (m *Model) open(tab *Table, f *event.File, since int64) *OpenFile {
 	o := m.made(f)
-	m.install(tab, f.FD, o, f.Flags&oCloexec != 0, since)
+	m.install(tab, f.FD, o, f.Flags&event.OpenCloexec != 0, since)
 	f.Open = o.ID
 	return o
 }
@@ -341,14 +341,13 @@ func (m *Model) made(f *event.File) *OpenFile {
 
 // kernelName is how the kernel calls a pipe or a socket (proc(5), "fd").
 func kernelName(f *event.File) string {
-	const fifo, socket = 0o010000, 0o140000
 	if f.Ino == 0 { // a foreign trace does not say it
 		return ""
 	}
-	switch f.Mode & typeMask {
-	case fifo:
+	switch event.FileType(f.Mode) {
+	case event.TypeFIFO:
 		return "pipe:[" + strconv.FormatUint(f.Ino, 10) + "]"
-	case socket:
+	case event.TypeSocket:
 		return "socket:[" + strconv.FormatUint(f.Ino, 10) + "]"
 	}
 	return ""

@@ -70,7 +70,7 @@ func (m *Model) received(t *Thread, ev *event.Event) {
 			m.open(t.Table, f, ev.Exit)
 			continue
 		}
-		m.install(t.Table, f.FD, o, f.Flags&oCloexec != 0, ev.Exit)
+		m.install(t.Table, f.FD, o, f.Flags&event.OpenCloexec != 0, ev.Exit)
 		o.describe(f)
 	}
 }
@@ -111,7 +111,7 @@ func (m *Model) find(f *event.File) *OpenFile {
 
 // sameFile reports whether an open file can be what the kernel said of a descriptor.
 func sameFile(o *OpenFile, f *event.File) bool {
-	const perDescriptor = oCloexec | oCreat
+	const perDescriptor = event.OpenCloexec | event.OpenCreat
 	return f.Known && o.Ino != 0 && o.Dev == f.Dev && o.Ino == f.Ino && (o.Flags^f.Flags)&^perDescriptor == 0
 }
 

@@ -109,7 +109,7 @@ func (m *Model) rename(now func(n Name, gone bool) (Name, bool)) {
 // created notes that a name is not that of a symbolic link, whatever it is when the file system is asked: it was made
 // as something else. Whether an open without O_EXCL made it, not every back end says.
 func (m *Model) created(_ *Thread, ev *event.Event) {
-	const exclusive = oCreat | oExcl
+	const exclusive = event.OpenCreat | event.OpenExcl
 	if !ev.OK() || len(ev.Paths) == 0 {
 		return
 	}

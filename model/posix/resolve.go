@@ -9,14 +9,6 @@ import (
 	"github.com/iotape/iotape/event"
 )
 
-// Open flags that the model needs (fcntl.h; the same on x86-64 and arm64).
-const (
-	oCreat   = 0o100
-	oExcl    = 0o200
-	oAppend  = 0o2000
-	oCloexec = 0o2000000
-)
-
 // resolve fills what an event's descriptors and names stand for.
 func (m *Model) resolve(t *Thread, ev *event.Event) {
 	spec := ev.Spec()
@@ -114,7 +106,7 @@ func Extent(ev *event.Event) (offset, count int64) {
 			return offset, count
 		}
 	}
-	if f := ev.FileArg(0); f != nil && f.Known && ev.OK() && isRegular(f.Mode) && f.Pos >= ev.Ret {
+	if f := ev.FileArg(0); f != nil && f.Known && ev.OK() && f.Is(event.TypeRegular) && f.Pos >= ev.Ret {
 		return f.Pos - ev.Ret, count
 	}
 	return -1, count
@@ -159,13 +151,6 @@ func asked(ev *event.Event, spec *event.Spec) int64 {
 	}
 	return count
 }
-
-const (
-	typeMask = 0o170000
-	typeReg  = 0o100000
-)
-
-func isRegular(mode uint32) bool { return mode&typeMask == typeReg }
 
 // effects are the operations that change the model, after they succeeded unless
 // the handler says otherwise.
@@ -301,9 +286,9 @@ func (m *Model) pair(t *Thread, ev *event.Event) {
 	}
 	for _, fd := range PairFDs(ev) {
 		f := event.File{FD: fd}
-		if ev.Op.Like() == event.OpPipe2 && ev.Args[1]&oCloexec != 0 ||
-			ev.Op == event.OpSocketpair && ev.Args[1]&oCloexec != 0 {
-			f.Flags = oCloexec
+		if ev.Op.Like() == event.OpPipe2 && ev.Args[1]&event.OpenCloexec != 0 ||
+			ev.Op == event.OpSocketpair && ev.Args[1]&event.OpenCloexec != 0 {
+			f.Flags = event.OpenCloexec
 		}
 		m.open(t.Table, &f, ev.Exit)
 	}
@@ -327,7 +312,7 @@ func le32(b []byte) int32 {
 
 func (m *Model) duplicated(t *Thread, ev *event.Event) {
 	if ev.OK() {
-		m.duplicate(t, ev, ev.Op == event.OpDup3 && ev.Args[2]&oCloexec != 0)
+		m.duplicate(t, ev, ev.Op == event.OpDup3 && ev.Args[2]&event.OpenCloexec != 0)
 	}
 }
 

@@ -102,9 +102,9 @@ func (s *state) thread(t *Thread) bool {
 			d := t.Table.Lookup(fd)
 			ev := s.inherited(t, d.Open, fd)
 			if f := &ev.Files[0]; d.CloExec {
-				f.Flags |= oCloexec
+				f.Flags |= event.OpenCloexec
 			} else {
-				f.Flags &^= oCloexec
+				f.Flags &^= event.OpenCloexec
 			}
 			if !s.yield(ev) {
 				return false

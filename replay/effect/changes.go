@@ -16,7 +16,8 @@ func ChangesNames(ev *event.Event) bool {
 			event.NameResize:
 			return true
 		case event.NameOpen:
-			if flags := OpenFlags(ev); flags&OTmpfile != OTmpfile && flags&(OCreat|OTrunc) != 0 {
+			const makes, tmpfile = event.OpenCreat | event.OpenTrunc, event.OpenTmpfile
+			if flags := OpenFlags(ev); flags&tmpfile != tmpfile && flags&makes != 0 {
 				return true
 			}
 		}

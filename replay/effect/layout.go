@@ -132,20 +132,20 @@ func ParseStatx(b []byte) (Stat, bool) {
 
 // TypeOf returns the type bits of a mode as a tree's type, 0 if they are none.
 func TypeOf(mode uint32) tree.Type {
-	switch mode & 0o170000 {
-	case 0o100000:
+	switch event.FileType(mode) {
+	case event.TypeRegular:
 		return tree.File
-	case 0o040000:
+	case event.TypeDir:
 		return tree.Dir
-	case 0o120000:
+	case event.TypeSymlink:
 		return tree.Symlink
-	case 0o010000:
+	case event.TypeFIFO:
 		return tree.FIFO
-	case 0o140000:
+	case event.TypeSocket:
 		return tree.Socket
-	case 0o020000:
+	case event.TypeChar:
 		return tree.CharDev
-	case 0o060000:
+	case event.TypeBlock:
 		return tree.BlkDev
 	}
 	return 0

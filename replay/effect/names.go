@@ -16,31 +16,17 @@ const (
 	AtRemoveDir = 0x200
 	AtFollow    = 0x400
 	AtEmptyPath = 0x1000
-	OCreat      = 0o100
-	OExcl       = 0o200
-	OTrunc      = 0o1000
-	OAppend     = 0o2000
 	ODirectory  = 0o200000
 	ONoFollow   = 0o400000
-	OTmpfile    = 0o20000000
 	AccessMode  = 3
 )
 
-// OpenFlags returns the flags that an open asked for.
+// OpenFlags returns the flags that an open asked for, 0 of a request.
 func OpenFlags(ev *event.Event) uint64 {
-	switch ev.Op {
-	case event.OpOpen:
-		return ev.Args[1]
-	case event.OpOpenat:
-		return ev.Args[2]
-	case event.OpCreat:
-		return OCreat | OTrunc | 1
-	case event.OpOpenat2:
-		if b := ev.BufArg(2); b != nil && len(b.Inline) >= 8 {
-			return binary.LittleEndian.Uint64(b.Inline)
-		}
+	if ev.Op != ev.Op.Like() {
+		return 0
 	}
-	return 0
+	return ev.OpenFlags()
 }
 
 // FollowsLast reports whether a call follows a symbolic link that its path names.

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"syscall"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/tree"
 )
@@ -22,7 +20,7 @@ const SetID = syscall.S_ISUID | syscall.S_ISGID
 // WithoutSetID returns a mode, with its type, without set-id bits. Those of a directory give nobody
 // rights: they say which group new files get.
 func WithoutSetID(mode uint32) uint32 {
-	if mode&syscall.S_IFMT == syscall.S_IFDIR {
+	if event.FileType(mode) == event.TypeDir {
 		return mode
 	}
 	return mode &^ SetID
@@ -85,12 +83,12 @@ func SetsCapabilities(ev *event.Event) bool {
 
 // IsDevice reports whether a mode, with its type, is that of a device node.
 func IsDevice(mode uint32) bool {
-	return mode&unix.S_IFMT == unix.S_IFCHR || mode&unix.S_IFMT == unix.S_IFBLK
+	return event.FileType(mode) == event.TypeChar || event.FileType(mode) == event.TypeBlock
 }
 
 // IsFileOrDirectory reports whether a mode, with its type, is that of a regular file or a directory.
 func IsFileOrDirectory(mode uint32) bool {
-	return mode&unix.S_IFMT == unix.S_IFREG || mode&unix.S_IFMT == unix.S_IFDIR
+	return event.FileType(mode) == event.TypeRegular || event.FileType(mode) == event.TypeDir
 }
 
 // LeaveOff takes from an entry what gives rights, and reports what it took.

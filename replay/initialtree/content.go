@@ -168,7 +168,7 @@ func (in *inference) appends(ev *event.Event) bool {
 		return false
 	}
 	f := ev.FileArg(0)
-	return f != nil && (f.Flags&effect.OAppend != 0 || in.toEnd[f.Open])
+	return f != nil && (f.Flags&event.OpenAppend != 0 || in.toEnd[f.Open])
 }
 
 // wrote notes that a range is the trace's own from now on, where that matters.

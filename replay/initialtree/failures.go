@@ -66,7 +66,7 @@ func typeInTheWay(op event.Op) tree.Type {
 // makesName reports whether a call may make its first name, which then need not have been there.
 func makesName(ev *event.Event) bool {
 	use, _ := ev.NameUse(0)
-	return use == event.NameCreate || use == event.NameOpen && effect.OpenFlags(ev)&effect.OCreat != 0
+	return use == event.NameCreate || use == event.NameOpen && effect.OpenFlags(ev)&event.OpenCreat != 0
 }
 
 // existed notes that a path argument stood for something, of a type unless that is 0.

@@ -14,11 +14,11 @@ import (
 // mayHaveBeen notes that an open perhaps did not make the file that it is taken to have made.
 func (in *inference) mayHaveBeen(c *node, o *object, ev *event.Event, f *event.File) {
 	flags := effect.OpenFlags(ev)
-	if f.Known || flags&effect.OExcl != 0 || o.initial {
+	if f.Known || flags&event.OpenExcl != 0 || o.initial {
 		return
 	}
 	o.detail().perhaps, o.detail().asked = c, openMode(ev)
-	if o.grown = false; flags&effect.OTrunc != 0 {
+	if o.grown = false; flags&event.OpenTrunc != 0 {
 		o.cut(0)
 	}
 }

@@ -167,7 +167,7 @@ func (in *inference) opened(ev *event.Event, f *event.File, existed bool) {
 		return
 	}
 	flags := effect.OpenFlags(ev)
-	if flags&effect.OTmpfile == effect.OTmpfile {
+	if flags&event.OpenTmpfile == event.OpenTmpfile {
 		if c := in.nodeOf(ev, 0, true); c != nil {
 			in.names.exist(c, tree.Dir)
 		}
@@ -195,24 +195,24 @@ func (in *inference) opened(ev *event.Event, f *event.File, existed bool) {
 		if !o.changed {
 			o.attributes(f.Mode, f.UID, f.GID)
 		}
-		if flags&effect.OTrunc != 0 {
+		if flags&event.OpenTrunc != 0 {
 			o.cut(0)
 		} else {
 			o.hadSize(f.Size)
 		}
 	}
 	in.open[f.Open] = o
-	if !f.Known && flags&effect.OAppend != 0 {
+	if !f.Known && flags&event.OpenAppend != 0 {
 		in.toEnd[f.Open] = true
 	}
 }
 
 // madeByOpen reports whether an open made its file.
 func (in *inference) madeByOpen(c *node, f *event.File, flags uint64) bool {
-	if flags&effect.OCreat == 0 || c.obj != nil || f.Known && openedType(f, flags) != tree.File {
+	if flags&event.OpenCreat == 0 || c.obj != nil || f.Known && openedType(f, flags) != tree.File {
 		return false // an open makes regular files only: a FIFO or a device was there
 	}
-	return c.seen || f.Flags&effect.OCreat != 0 || flags&effect.OExcl != 0 || !in.preexisted(c, f, flags)
+	return c.seen || f.Flags&event.OpenCreat != 0 || flags&event.OpenExcl != 0 || !in.preexisted(c, f, flags)
 }
 
 // openedType returns the type of an opened file, 0 if that is not known.

@@ -4,7 +4,6 @@ package linearize
 
 import (
 	"github.com/iotape/iotape/event"
-	"github.com/iotape/iotape/replay/effect"
 )
 
 // access is how a call concerns a cell.
@@ -63,7 +62,7 @@ func (s *state) noteShortening(sl *slot) bool {
 	to := int64(-1)
 	switch sub.class {
 	case classOpen:
-		if sub.flags&(effect.OTrunc|effect.OCreat) != 0 {
+		if sub.flags&(event.OpenTrunc|event.OpenCreat) != 0 {
 			to = 0
 		}
 	case classTruncate:

@@ -6,7 +6,6 @@ import (
 	"syscall"
 
 	"github.com/iotape/iotape/event"
-	"github.com/iotape/iotape/replay/effect"
 )
 
 // accessCollector lists the cells that a call accesses.
@@ -166,10 +165,10 @@ func (t *accessCollector) writeUpTo(f int32, end int64, appended bool) {
 }
 
 func (t *accessCollector) openAccess(ev *event.Event, s *footprint) {
-	ok, mode, create := ev.Errno == 0, accessRead, s.flags&effect.OCreat != 0
+	ok, mode, create := ev.Errno == 0, accessRead, s.flags&event.OpenCreat != 0
 	if ok && create {
 		f := ev.FileArg(event.ResultArg)
-		if s.flags&effect.OExcl != 0 || f == nil || f.Flags&effect.OCreat != 0 || s.file < 0 {
+		if s.flags&event.OpenExcl != 0 || f == nil || f.Flags&event.OpenCreat != 0 || s.file < 0 {
 			mode = accessWrite
 		}
 	}
@@ -178,7 +177,7 @@ func (t *accessCollector) openAccess(ev *event.Event, s *footprint) {
 	if !ok || s.file < 0 {
 		return
 	}
-	if mode == accessWrite || s.flags&effect.OTrunc != 0 {
+	if mode == accessWrite || s.flags&event.OpenTrunc != 0 {
 		t.add(t.files[s.file].size, accessWrite)
 	}
 	if mode == accessWrite {

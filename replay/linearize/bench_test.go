@@ -10,7 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/iotape/iotape/event"
-	"github.com/iotape/iotape/replay/effect"
 	"github.com/iotape/iotape/replay/linearize"
 )
 
@@ -53,7 +52,7 @@ func threadsTape(threads, calls int, makes func(tid, i int) op) []event.Event {
 	for tid := range threads {
 		for f := range threads {
 			o := op{
-				op: event.OpOpen, a: fmt.Sprintf("/w/%d", f), flags: effect.OCreat | 2,
+				op: event.OpOpen, a: fmt.Sprintf("/w/%d", f), flags: event.OpenCreat | 2,
 				open: event.OpenID(1 + tid*threads + f),
 			}
 			w.do(&o)
@@ -86,7 +85,7 @@ func BenchmarkNext(b *testing.B) {
 		{"four/names of their own", 4, func(tid, i int) op {
 			return op{
 				op: []event.Op{event.OpOpen, event.OpStat, event.OpUnlink}[i%3],
-				a:  fmt.Sprintf("/w/dir%d/name%d", tid, i/3%50), flags: effect.OCreat | 2,
+				a:  fmt.Sprintf("/w/dir%d/name%d", tid, i/3%50), flags: event.OpenCreat | 2,
 				open: event.OpenID(100 + tid*10000 + i),
 			}
 		}},

@@ -48,7 +48,7 @@ func (s *footprint) spanOf(ev *event.Event) span {
 			return span{s.file, int64(ev.Args[1]), endless, true}
 		}
 	case classOpen:
-		if s.file >= 0 && s.flags&effect.OTrunc != 0 {
+		if s.file >= 0 && s.flags&event.OpenTrunc != 0 {
 			return span{s.file, 0, endless, true}
 		}
 	}

@@ -90,7 +90,7 @@ func (s *state) missing(ev *event.Event, sub *footprint) bool {
 		if n < 0 {
 			return true
 		}
-		if sub.flags&effect.OCreat != 0 {
+		if sub.flags&event.OpenCreat != 0 {
 			return s.parentMustBeAbsent(n)
 		}
 		return s.mustBeAbsent(n)

@@ -169,8 +169,7 @@ func (st *Stage) findCallFootprint(ev *event.Event, s *footprint) bool {
 
 // regular returns the inode of a descriptor that is an ordinary file's, -1 of others.
 func (st *Stage) regular(f *event.File) int32 {
-	const typeMask, typeRegular = 0o170000, 0o100000
-	if f == nil || !f.Known || f.Mode&typeMask != typeRegular {
+	if !f.Is(event.TypeRegular) {
 		return -1
 	}
 	n := st.state.file(effect.InodeOf(f))
@@ -218,7 +217,7 @@ func (st *Stage) findFile(ev *event.Event, s *footprint) bool {
 		if atPosition(ev) {
 			s.pos = st.state.position(f.Open, s.file)
 		}
-		if s.class == classWrite && s.pos < 0 && f.Flags&effect.OAppend != 0 {
+		if s.class == classWrite && s.pos < 0 && f.Flags&event.OpenAppend != 0 {
 			s.off = -1 // it is appended all the same (pwrite(2), Bugs)
 		}
 	}
@@ -240,7 +239,7 @@ func atPosition(ev *event.Event) bool {
 func appends(ev *event.Event, s *footprint) bool {
 	const rwfAppend = 16
 	f := ev.FileArg(0)
-	return f != nil && f.Flags&effect.OAppend != 0 || s.op == event.OpPwritev2 && ev.Args[5]&rwfAppend != 0
+	return f != nil && f.Flags&event.OpenAppend != 0 || s.op == event.OpPwritev2 && ev.Args[5]&rwfAppend != 0
 }
 
 func (st *Stage) findCopy(ev *event.Event, s *footprint) bool {
@@ -319,12 +318,12 @@ func (st *Stage) findPair(ev *event.Event, s *footprint) bool {
 }
 
 func (st *Stage) findOpen(ev *event.Event, s *footprint) bool {
-	const both = effect.OCreat | effect.OExcl
+	const both = event.OpenCreat | event.OpenExcl
 	s.flags = effect.OpenFlags(ev)
 	s.follow = s.flags&effect.ONoFollow == 0 && s.flags&both != both
 	if f := ev.FileArg(event.ResultArg); f != nil && f.Known && ev.OK() {
 		s.file, s.kind = st.state.file(effect.InodeOf(f)), kindOfMode(f.Mode)
-		st.state.marks = st.state.marks || f.Flags&effect.OCreat != 0
+		st.state.marks = st.state.marks || f.Flags&event.OpenCreat != 0
 		if s.kind == kindOther {
 			s.pos = st.state.position(f.Open, s.file)
 		}

@@ -16,7 +16,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/iotape/iotape/event"
-	"github.com/iotape/iotape/replay/effect"
 	"github.com/iotape/iotape/replay/linearize"
 )
 
@@ -132,7 +131,7 @@ func (h history) inTime(order []event.Event) error {
 // their returns.
 func TestRaces(t *testing.T) {
 	const oWrite = 1
-	creat := uint64(effect.OCreat | oWrite)
+	creat := uint64(event.OpenCreat | oWrite)
 	// before is made, one call after the other, by thread 1. Then each of the racing
 	// calls is made by a thread of its own, all at once; they take effect in the order
 	// in which they stand, and return in the opposite one.
@@ -145,10 +144,10 @@ func TestRaces(t *testing.T) {
 		{"open and unlink", []op{{op: event.OpOpen, a: "/w/x", flags: creat}},
 			[]op{{op: event.OpOpen, a: "/w/x", open: 7}, {op: event.OpUnlink, a: "/w/x"}}},
 		{"two exclusive opens", nil,
-			[]op{{op: event.OpOpen, a: "/w/x", flags: creat | effect.OExcl, open: 7},
-				{op: event.OpOpen, a: "/w/x", flags: creat | effect.OExcl, open: 8}}},
+			[]op{{op: event.OpOpen, a: "/w/x", flags: creat | event.OpenExcl, open: 7},
+				{op: event.OpOpen, a: "/w/x", flags: creat | event.OpenExcl, open: 8}}},
 		{"who creates", nil,
-			[]op{{op: event.OpOpen, a: "/w/x", flags: creat | effect.OExcl, open: 7},
+			[]op{{op: event.OpOpen, a: "/w/x", flags: creat | event.OpenExcl, open: 7},
 				{op: event.OpOpen, a: "/w/x", flags: creat, open: 8}}},
 		{"two unlinks", []op{{op: event.OpOpen, a: "/w/x", flags: creat}},
 			[]op{{op: event.OpUnlink, a: "/w/x"}, {op: event.OpUnlink, a: "/w/x"}}},
@@ -185,7 +184,7 @@ func TestRaces(t *testing.T) {
 			[]op{{op: event.OpPwrite64, open: 1, off: 0, len: 100}, {op: event.OpPread64, open: 1, off: 0, len: 100}}},
 		{"truncating open", []op{{op: event.OpOpen, a: "/w/x", flags: creat, open: 1},
 			{op: event.OpPwrite64, open: 1, len: 100}},
-			[]op{{op: event.OpOpen, a: "/w/x", flags: effect.OTrunc | oWrite, open: 7}, {op: event.OpFstat, open: 1}}},
+			[]op{{op: event.OpOpen, a: "/w/x", flags: event.OpenTrunc | oWrite, open: 7}, {op: event.OpFstat, open: 1}}},
 		{"a lock is granted before the call that gave it back has returned",
 			[]op{{op: event.OpOpen, a: "/w/x", flags: creat, open: 1}, {op: event.OpOpen, a: "/w/x", open: 2},
 				{op: event.OpFlock, open: 1, flags: 2}},
@@ -200,8 +199,8 @@ func TestRaces(t *testing.T) {
 			{op: event.OpFlock, open: 1, flags: 1}, {op: event.OpFlock, open: 2, flags: 1}},
 			[]op{{op: event.OpFlock, open: 2, flags: 2}, {op: event.OpFlock, open: 1, flags: 2},
 				{op: event.OpFlock, open: 2, flags: 1}}},
-		{"appends", []op{{op: event.OpOpen, a: "/w/x", flags: creat | effect.OAppend, open: 1},
-			{op: event.OpOpen, a: "/w/x", flags: oWrite | effect.OAppend, open: 2}},
+		{"appends", []op{{op: event.OpOpen, a: "/w/x", flags: creat | event.OpenAppend, open: 1},
+			{op: event.OpOpen, a: "/w/x", flags: oWrite | event.OpenAppend, open: 2}},
 			[]op{{op: event.OpWrite, open: 1, len: 10}, {op: event.OpWrite, open: 2, len: 20},
 				{op: event.OpLseek, open: 1, flags: 2}}},
 		{"seek and read at one position", []op{{op: event.OpOpen, a: "/w/x", flags: creat, open: 1},
@@ -301,9 +300,9 @@ func drawHistory(t *rapid.T) (h history) {
 	dirs := []string{"/w/d", "/w/d/e"}
 	// Open files that all use, made by the first calls.
 	for i := range 3 {
-		flags := uint64(effect.OCreat | 2)
+		flags := uint64(event.OpenCreat | 2)
 		if i == 2 {
-			flags |= effect.OAppend
+			flags |= event.OpenAppend
 		}
 		at := int64(10 * i)
 		h = append(h, &call{
@@ -331,8 +330,8 @@ func drawHistory(t *rapid.T) (h history) {
 			}).Draw(t, "op"); k {
 			case event.OpOpen:
 				o = op{
-					op: k, a: name(), flags: rapid.SampledFrom([]uint64{0, effect.OCreat | 2,
-						effect.OCreat | effect.OExcl | 2, effect.OCreat | effect.OTrunc | 2}).Draw(t, "flags"),
+					op: k, a: name(), flags: rapid.SampledFrom([]uint64{0, event.OpenCreat | 2,
+						event.OpenCreat | event.OpenExcl | 2, event.OpenCreat | event.OpenTrunc | 2}).Draw(t, "flags"),
 					open: next,
 				}
 				next++

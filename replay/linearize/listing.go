@@ -21,9 +21,8 @@ const fullListing = 288
 // a directory while it lists it, so that no name comes or goes within one call; what many
 // calls list together is not of one moment.
 func (st *Stage) findListing(ev *event.Event, s *footprint) bool {
-	const typeMask, typeDir = 0o170000, 0o040000
 	f := ev.FileArg(0)
-	if f == nil || !f.Known || f.Mode&typeMask != typeDir || !ev.OK() || ev.Ret <= 0 {
+	if !f.Is(event.TypeDir) || !ev.OK() || ev.Ret <= 0 {
 		return false
 	}
 	if s.names[0] = st.state.name(f.Path); s.names[0] < 0 {

@@ -11,7 +11,6 @@ import (
 	"syscall"
 
 	"github.com/iotape/iotape/event"
-	"github.com/iotape/iotape/replay/effect"
 )
 
 // world is a file system in a few lines: what calls return when they are made one after
@@ -141,19 +140,19 @@ func (w *world) openName(o *op, n *inode) answer {
 	fail := func(e syscall.Errno) answer { return answer{ret: -1, errno: e} }
 	r := answer{ret: int64(o.open)}
 	switch {
-	case n == nil && o.flags&effect.OCreat == 0:
+	case n == nil && o.flags&event.OpenCreat == 0:
 		return fail(syscall.ENOENT)
 	case n == nil:
 		n = w.fresh(false)
 		w.names[o.a], r.created = n, true
-	case o.flags&effect.OExcl != 0:
+	case o.flags&event.OpenExcl != 0:
 		return fail(syscall.EEXIST)
 	case n.dir:
 		return fail(syscall.EISDIR)
-	case o.flags&effect.OTrunc != 0:
+	case o.flags&event.OpenTrunc != 0:
 		n.size = 0
 	}
-	w.opens[o.open] = &opened{inode: n, append: o.flags&effect.OAppend != 0}
+	w.opens[o.open] = &opened{inode: n, append: o.flags&event.OpenAppend != 0}
 	r.ino, r.size = n.ino, n.size
 	return r
 }
@@ -269,9 +268,9 @@ func (o *op) event(tid uint32, enter, exit int64, r answer) event.Event {
 	case event.OpOpen:
 		ev.Args[1] = o.flags
 		if ev.OK() {
-			file.Arg, file.FD, file.Flags = event.ResultArg, int32(r.ret), uint32(o.flags&^effect.OCreat)
+			file.Arg, file.FD, file.Flags = event.ResultArg, int32(r.ret), uint32(o.flags&^event.OpenCreat)
 			if r.created {
-				file.Flags |= effect.OCreat
+				file.Flags |= event.OpenCreat
 			}
 			ev.Files = append(ev.Files, file)
 		}
@@ -291,7 +290,7 @@ func (o *op) event(tid uint32, enter, exit int64, r answer) event.Event {
 			break
 		}
 		if r.append {
-			file.Flags |= effect.OAppend
+			file.Flags |= event.OpenAppend
 		}
 		ev.Files = append(ev.Files, file)
 		switch o.op {

@@ -4,7 +4,6 @@ package linearize
 
 import (
 	"github.com/iotape/iotape/event"
-	"github.com/iotape/iotape/replay/effect"
 )
 
 // An explainer applies a call to the state. It returns false if the call's result
@@ -266,7 +265,7 @@ func (s *state) forgetBelow(n int32, depth int) {
 const maxDepth = 64
 
 func (s *state) open(ev *event.Event, sub *footprint) bool {
-	if sub.flags&effect.OTmpfile == effect.OTmpfile {
+	if sub.flags&event.OpenTmpfile == event.OpenTmpfile {
 		return true
 	}
 	if sub.secondStep {
@@ -290,7 +289,7 @@ func (s *state) open(ev *event.Event, sub *footprint) bool {
 		return false
 	}
 	s.revived(sub.file)
-	if sub.flags&effect.OTrunc != 0 && sub.kind == kindOther {
+	if sub.flags&event.OpenTrunc != 0 && sub.kind == kindOther {
 		s.set(s.files[sub.file].size, 0)
 	}
 	return true
@@ -298,11 +297,11 @@ func (s *state) open(ev *event.Event, sub *footprint) bool {
 
 // createdBy reports whether an open made its file.
 func (s *state) createdBy(ev *event.Event, sub *footprint, n int32) bool {
-	if sub.flags&effect.OCreat == 0 {
+	if sub.flags&event.OpenCreat == 0 {
 		return false
 	}
 	f := ev.FileArg(event.ResultArg)
-	if sub.flags&effect.OExcl != 0 || f != nil && f.Flags&effect.OCreat != 0 {
+	if sub.flags&event.OpenExcl != 0 || f != nil && f.Flags&event.OpenCreat != 0 {
 		return true
 	}
 	return !s.marks && s.get(s.names[n].value) == absent

@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/iotape/iotape/event"
-	"github.com/iotape/iotape/replay/effect"
 	"github.com/iotape/iotape/replay/linearize"
 )
 
@@ -82,7 +81,7 @@ func TestOrder(t *testing.T) {
 		ev.Args[1] = flags
 		f := event.File{Arg: event.ResultArg, Open: event.OpenID(ino), Known: true, Dev: 9, Ino: ino, Mode: 0o100644}
 		if created {
-			f.Flags = effect.OCreat
+			f.Flags = event.OpenCreat
 		}
 		ev.Files = []event.File{f}
 		return ev
@@ -146,15 +145,15 @@ func TestOrder(t *testing.T) {
 			at(attribute(event.OpFgetxattr, syscall.ENODATA, ""), 1, 11)}},
 		{name: "through a symbolic link", want: []uint64{0, 1, 3, 2}, tape: []event.Event{
 			at(named(event.OpUnlink, 0, "/w/x"), -20, -15), at(link, -10, -5),
-			at(named(event.OpStat, 0, "/w/x"), 5, 10), at(opened("/w/l", effect.OCreat, 3, true), 1, 11)}},
+			at(named(event.OpStat, 0, "/w/x"), 5, 10), at(opened("/w/l", event.OpenCreat, 3, true), 1, 11)}},
 		{name: "one name of a file that replaces another", want: []uint64{0, 1, 3, 2}, tape: []event.Event{
-			at(opened("/w/x", effect.OCreat, 3, true), -40, -30), at(opened("/w/y", effect.OCreat, 4, true), -20, -10),
+			at(opened("/w/x", event.OpenCreat, 3, true), -40, -30), at(opened("/w/y", event.OpenCreat, 4, true), -20, -10),
 			at(opened("/w/y", 0, 3, false), 0, 10), at(named(event.OpRename, 0, "/w/x", "/w/y"), 1, 11)}},
 		{name: "an exclusive open that found something was before the unlink", want: []uint64{1, 0},
 			tape: []event.Event{
 				at(named(event.OpUnlink, 0, "/w/x"), 0, 10), func() event.Event {
 					ev := at(named(event.OpOpen, syscall.EEXIST, "/w/x"), 1, 11)
-					ev.Args[1] = effect.OCreat | effect.OExcl
+					ev.Args[1] = event.OpenCreat | event.OpenExcl
 					return ev
 				}()}},
 		{name: "a lock that a close gave back", want: []uint64{0, 2, 1}, tape: []event.Event{
@@ -210,7 +209,8 @@ func forks() (tape []event.Event) {
 // than a window holds: something else that it explains makes the window grow.
 func TestLongCall(t *testing.T) {
 	h := history{
-		{op: op{op: event.OpOpen, a: "/w/x", flags: effect.OCreat | 2, open: 1}, tid: 1, enter: 0, effect: 1, exit: 2},
+		{op: op{op: event.OpOpen, a: "/w/x", flags: event.OpenCreat | 2, open: 1},
+			tid: 1, enter: 0, effect: 1, exit: 2},
 		{op: op{op: event.OpUnlink, a: "/w/x"}, tid: 2, enter: 10, effect: 11, exit: 1 << 40},
 	}
 	for i := range int64(5000) {
@@ -235,7 +235,8 @@ func TestLongCall(t *testing.T) {
 // by calls that name more of what is in the directory.
 func TestGrowsBehindAListing(t *testing.T) {
 	h := history{
-		{op: op{op: event.OpOpen, a: "/w/x", flags: effect.OCreat | 2, open: 1}, tid: 1, enter: 0, effect: 1, exit: 2},
+		{op: op{op: event.OpOpen, a: "/w/x", flags: event.OpenCreat | 2, open: 1},
+			tid: 1, enter: 0, effect: 1, exit: 2},
 		{op: op{op: event.OpGetdents64, a: "/w"}, tid: 1, enter: 3, effect: 4, exit: 5},
 		{op: op{op: event.OpUnlink, a: "/w/x"}, tid: 2, enter: 10, effect: 11, exit: 1 << 40},
 	}
@@ -283,7 +284,7 @@ func TestGrowsBehindARace(t *testing.T) {
 func TestLent(t *testing.T) {
 	var h history
 	h = append(h, &call{
-		op: op{op: event.OpOpen, a: "/w/x", flags: effect.OCreat | 2, open: 1}, tid: 1, enter: 0, effect: 1, exit: 2,
+		op: op{op: event.OpOpen, a: "/w/x", flags: event.OpenCreat | 2, open: 1}, tid: 1, enter: 0, effect: 1, exit: 2,
 	})
 	for i := range int64(3000) {
 		h = append(h, &call{

@@ -4,7 +4,6 @@ package linearize
 
 import (
 	"github.com/iotape/iotape/event"
-	"github.com/iotape/iotape/replay/effect"
 )
 
 // Two calls find a file by its name and do something to it a moment later, when the name
@@ -39,8 +38,8 @@ func (s *state) inSteps(sl *slot) bool {
 func truncates(ev *event.Event, sub *footprint) bool {
 	const accessMode, readOnly = 3, 0
 	f := ev.FileArg(event.ResultArg)
-	return sub.kind == kindOther && sub.flags&effect.OTrunc != 0 && sub.flags&effect.OExcl == 0 &&
-		sub.flags&accessMode != readOnly && f.Flags&effect.OCreat == 0
+	return sub.kind == kindOther && sub.flags&event.OpenTrunc != 0 && sub.flags&event.OpenExcl == 0 &&
+		sub.flags&accessMode != readOnly && f.Flags&event.OpenCreat == 0
 }
 
 // splitSteps returns the calls of a search with the lookups of those that take effect in steps.
@@ -56,7 +55,7 @@ func (r *search) splitSteps(s *state, calls []*slot) []*slot {
 			tracked: true, of: sl, found: unknown,
 		}
 		if sl.footprint.class == classOpen {
-			first.footprint.flags &^= effect.OTrunc
+			first.footprint.flags &^= event.OpenTrunc
 		} else {
 			first.footprint.class = classFind
 			c := s.newCell()
@@ -179,7 +178,7 @@ func (st *Stage) emitLookup(first *slot, ev *event.Event) {
 	if ev.Op == event.OpOpenat {
 		flags = &ev.Args[2]
 	}
-	*flags &^= effect.OTrunc
+	*flags &^= event.OpenTrunc
 	sl.tracked = sl.footprint.classify(rest) && st.findFootprint(rest, &sl.footprint)
 	sl.span = sl.footprint.spanOf(rest)
 	st.state.findAccesses(sl)

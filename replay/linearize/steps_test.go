@@ -12,7 +12,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/iotape/iotape/event"
-	"github.com/iotape/iotape/replay/effect"
 	"github.com/iotape/iotape/replay/linearize"
 )
 
@@ -33,9 +32,9 @@ func (c *stepped) first(w *world) {
 		c.want, c.ended = answer{ret: -1, errno: syscall.ENOENT}, true
 	case c.op.op == event.OpOpen:
 		o := c.op
-		o.flags &^= effect.OTrunc
+		o.flags &^= event.OpenTrunc
 		c.want = w.do(&o)
-		c.ended = c.want.errno != 0 || c.want.created || c.op.flags&effect.OTrunc == 0
+		c.ended = c.want.errno != 0 || c.want.created || c.op.flags&event.OpenTrunc == 0
 	}
 }
 
@@ -114,7 +113,7 @@ func (h history) redo(order []event.Event, unexplained map[uint64]linearize.Unex
 
 // TestSteps has calls that others came between the steps of.
 func TestSteps(t *testing.T) {
-	const creat, trunc = uint64(effect.OCreat | 2), uint64(effect.OTrunc | 2)
+	const creat, trunc = uint64(event.OpenCreat | 2), uint64(event.OpenTrunc | 2)
 	make := func(name string, open event.OpenID) op {
 		return op{op: event.OpOpen, a: name, flags: creat, open: open}
 	}
@@ -211,7 +210,7 @@ func drawSteps(t *rapid.T) (h history, inSteps []*stepped) {
 	for i, name := range names {
 		at := int64(10 * i)
 		h = append(h, &call{
-			op: op{op: event.OpOpen, a: name, flags: effect.OCreat | 2, open: event.OpenID(1 + i)}, tid: 1, enter: at,
+			op: op{op: event.OpOpen, a: name, flags: event.OpenCreat | 2, open: event.OpenID(1 + i)}, tid: 1, enter: at,
 			effect: at + 1, exit: at + 2,
 		})
 	}
@@ -225,8 +224,8 @@ func drawSteps(t *rapid.T) (h history, inSteps []*stepped) {
 				event.OpStat, event.OpPwrite64, event.OpFstat}).Draw(t, "op"); k {
 			case event.OpOpen:
 				o = op{
-					op: k, a: name(), flags: rapid.SampledFrom([]uint64{effect.OTrunc | 2,
-						effect.OCreat | effect.OTrunc | 2, effect.OCreat | 2}).Draw(t, "flags"), open: next,
+					op: k, a: name(), flags: rapid.SampledFrom([]uint64{event.OpenTrunc | 2,
+						event.OpenCreat | event.OpenTrunc | 2, event.OpenCreat | 2}).Draw(t, "flags"), open: next,
 				}
 				next++
 			case event.OpUnlink, event.OpStat:

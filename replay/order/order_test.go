@@ -12,7 +12,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/iotape/iotape/event"
-	"github.com/iotape/iotape/replay/effect"
 )
 
 const (
@@ -73,7 +72,7 @@ func (a act) event(tid uint32, enter, exit int64) *event.Event {
 }
 
 const (
-	creat  = effect.OCreat | 1
+	creat  = event.OpenCreat | 1
 	rdonly = 0
 )
 
@@ -82,7 +81,7 @@ func opens(path string, ino uint64, id event.OpenID) act {
 }
 
 func create(path string, ino uint64, id event.OpenID) act {
-	return act{op: event.OpOpen, path: path, ino: ino, open: id, args: [6]uint64{0, creat}, flags: effect.OCreat}
+	return act{op: event.OpOpen, path: path, ino: ino, open: id, args: [6]uint64{0, creat}, flags: event.OpenCreat}
 }
 
 func openDir(path string, ino uint64, id event.OpenID) act {
@@ -191,7 +190,7 @@ func TestResource(t *testing.T) {
 		{"a write within what was there at first", both, at(w, 5, 3, 8192, 100, 8292), at(w, 5, 4, 0, 100, 8292),
 			false},
 		{"a pwrite to a file that is appended to, and what is read of its end", both,
-			act{op: w, ino: 5, open: 3, off: 40960, n: 10, size: 110, flags: effect.OAppend}, at(r, 5, 4, 90, 20, 110),
+			act{op: w, ino: 5, open: 3, off: 40960, n: 10, size: 110, flags: event.OpenAppend}, at(r, 5, 4, 90, 20, 110),
 			true},
 		{"one range, read twice", both, at(r, 5, 3, 0, 100, 9000), at(r, 5, 4, 50, 100, 9000), false},
 		{"one range, written and read", both, at(w, 5, 3, 0, 100, 9000), at(r, 5, 4, 50, 100, 9000), true},
@@ -212,7 +211,7 @@ func TestResource(t *testing.T) {
 		{"written, and cut by name", both[:1], at(w, 5, 3, 0, 100, 9000), on(event.OpTruncate, "/f"), true},
 		{"cut, and read", both, at(event.OpFtruncate, 5, 3, 0, 0, 0), at(r, 5, 4, 0, 10, 0), true},
 		{"emptied by an open", both[:1], at(r, 5, 3, 0, 10, 100),
-			act{op: event.OpOpen, path: "/f", ino: 5, open: 4, args: [6]uint64{0, effect.OTrunc | 1}}, true},
+			act{op: event.OpOpen, path: "/f", ino: 5, open: 4, args: [6]uint64{0, event.OpenTrunc | 1}}, true},
 		{"opened again with O_CREAT, empty as it was",
 			[]act{create("/f", 5, 3), {op: event.OpOpen, path: "/f", ino: 5, open: 4, args: [6]uint64{0, creat}}},
 			at(w, 5, 4, 0, 10, 10), at(r, 5, 3, 0, 10, 10), true},
@@ -233,10 +232,10 @@ func TestResource(t *testing.T) {
 			at(w, 5, 3, 20480, 100, 20580), at(r, 5, 4, 0, 4096, 20580), true},
 		{"grown in two places", both, at(w, 5, 3, 20000, 100, 20100), at(w, 5, 4, 40000, 100, 40100), false},
 		{"grown, and appended to", both, at(w, 5, 3, 20000, 100, 20100),
-			act{op: event.OpWrite, ino: 5, open: 4, off: 20100, n: 10, size: 20110, flags: effect.OAppend}, true},
+			act{op: event.OpWrite, ino: 5, open: 4, off: 20100, n: 10, size: 20110, flags: event.OpenAppend}, true},
 		{"two that append", both, act{op: event.OpWrite, ino: 5, open: 3, off: 100, n: 10, size: 110,
-			flags: effect.OAppend}, act{op: event.OpWrite, ino: 5, open: 4, off: 110, n: 10, size: 120,
-			flags: effect.OAppend}, true},
+			flags: event.OpenAppend}, act{op: event.OpWrite, ino: 5, open: 4, off: 110, n: 10, size: 120,
+			flags: event.OpenAppend}, true},
 		{"grown, and seeking its end", both, at(w, 5, 3, 9000, 100, 9100),
 			act{op: event.OpLseek, ino: 5, open: 4, args: [6]uint64{4, 0, 2}, size: 9100}, true},
 		// Positions
@@ -249,7 +248,7 @@ func TestResource(t *testing.T) {
 			act{op: event.OpLseek, ino: 5, open: 3, args: [6]uint64{3, 7, 0}, size: 100},
 			at(event.OpRead, 5, 3, 7, 10, 100), true},
 		{"flags that are set, and a write", both[:1],
-			act{op: event.OpFcntl, ino: 5, open: 3, args: [6]uint64{3, 4, effect.OAppend}, size: 100},
+			act{op: event.OpFcntl, ino: 5, open: 3, args: [6]uint64{3, 4, event.OpenAppend}, size: 100},
 			act{op: event.OpFcntl, ino: 5, open: 3, args: [6]uint64{3, 3}, size: 100}, true},
 		// Attributes and links
 		{"mode set and looked at", both[:1], act{op: event.OpFchmod, ino: 5, open: 3}, on(event.OpStat, "/f"), true},

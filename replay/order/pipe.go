@@ -7,12 +7,7 @@ import (
 	"github.com/iotape/iotape/replay/effect"
 )
 
-const (
-	typeMask = 0o170000
-	fifo     = 0o010000
-)
-
-func (o *Order) pipe(fd *event.File) bool { return fd != nil && fd.Known && fd.Mode&typeMask == fifo }
+func (o *Order) pipe(fd *event.File) bool { return fd.Is(event.TypeFIFO) }
 
 // piped orders what goes through a pipe: a read waits for the writes of its bytes. It
 // reports whether the call is of a pipe.

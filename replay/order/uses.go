@@ -231,7 +231,7 @@ func (o *Order) writes(ev *event.Event) {
 // appended reports whether a write went to the end of the file, wherever it was to go.
 func appended(ev *event.Event, fd *event.File) bool {
 	const rwfAppend = 16
-	return fd.Flags&effect.OAppend != 0 || ev.Op == event.OpPwritev2 && ev.Args[5]&rwfAppend != 0
+	return fd.Flags&event.OpenAppend != 0 || ev.Op == event.OpPwritev2 && ev.Args[5]&rwfAppend != 0
 }
 
 // copies moves bytes between two files within the kernel.
@@ -328,16 +328,16 @@ func (o *Order) syncsAll(ev *event.Event) {
 
 // opensName is an open by name, which may make the file or empty it.
 func (o *Order) opensName(ev *event.Event) {
-	const exclusive = effect.OCreat | effect.OExcl
+	const exclusive = event.OpenCreat | event.OpenExcl
 	fd := ev.FileArg(event.ResultArg)
 	flags := effect.OpenFlags(ev)
-	temporary := flags&effect.OTmpfile == effect.OTmpfile
+	temporary := flags&event.OpenTmpfile == event.OpenTmpfile
 	n := o.path(ev, 0, flags&effect.ONoFollow == 0 && flags&exclusive != exclusive)
 	switch {
 	case n == nil:
 	case !ev.OK():
-		o.failedOpen(ev, n, flags&effect.OCreat != 0 && !temporary)
-	case temporary || flags&effect.OCreat == 0:
+		o.failedOpen(ev, n, flags&event.OpenCreat != 0 && !temporary)
+	case temporary || flags&event.OpenCreat == 0:
 		n.what.access(o, accessRead)
 	default:
 		o.createsName(n, fd)
@@ -348,7 +348,7 @@ func (o *Order) opensName(ev *event.Event) {
 	o.opened(ev, fd)
 	if f := o.fileOf(fd); f != nil && !temporary {
 		f.access(o, attr, accessRead)
-		if flags&effect.OTrunc != 0 {
+		if flags&event.OpenTrunc != 0 {
 			o.resized(f, ev)
 		}
 	}
@@ -370,7 +370,7 @@ func (o *Order) failedOpen(ev *event.Event, n *name, creates bool) {
 
 // createsName is an open with O_CREAT that succeeded, of a name that may have been there.
 func (o *Order) createsName(n *name, fd *event.File) {
-	found := fd != nil && fd.Known && fd.Flags&effect.OCreat == 0
+	found := fd != nil && fd.Known && fd.Flags&event.OpenCreat == 0
 	switch {
 	case found && n.file != nil && n.file.resolved() == o.files[effect.InodeOf(fd)]:
 		n.what.access(o, accessRead) // it was there
@@ -404,12 +404,11 @@ func (o *Order) newFile(fd *event.File) *file {
 func (o *Order) opened(ev *event.Event, fd *event.File) {
 	p := &open{file: o.inode(fd)}
 	if fd.Path != "" && fd.Path[0] == '/' {
-		const dir, mask = 0o040000, 0o170000
 		if n := o.lookup(fd.Path, true, nil); n != nil {
-			if fd.Known && fd.Mode&mask == dir {
+			if fd.Is(event.TypeDir) {
 				p.dir = n
 			}
-			if fd.Known && fd.Nlink > 0 && effect.OpenFlags(ev)&effect.OTmpfile != effect.OTmpfile {
+			if fd.Known && fd.Nlink > 0 && effect.OpenFlags(ev)&event.OpenTmpfile != event.OpenTmpfile {
 				p.file = n.isFile(o, effect.InodeOf(fd))
 			} else if p.file == nil {
 				p.file = n.fileOrNew()

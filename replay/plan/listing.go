@@ -30,7 +30,7 @@ func (r recentChanges) observe(ev *event.Event) {
 	if !ev.OK() || len(ev.Paths) == 0 {
 		return
 	}
-	if ev.Spec().Class != event.Namespace && effect.OpenFlags(ev)&effect.OCreat == 0 && ev.Op != event.OpBind {
+	if ev.Spec().Class != event.Namespace && effect.OpenFlags(ev)&event.OpenCreat == 0 && ev.Op != event.OpBind {
 		return
 	}
 	for i := range ev.Paths {

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/iotape/iotape/event"
-	"github.com/iotape/iotape/replay/effect"
 	"github.com/iotape/iotape/replay/internal/tapescript"
 	"github.com/iotape/iotape/replay/order"
 )
@@ -19,7 +18,7 @@ func TestCopyOfUnseenBytesIsSaid(t *testing.T) {
 		want  bool
 	}{"not seen": {event.Incomplete, true}, "not kept": {0, false}} {
 		s := tapescript.New(t)
-		s.Open(3, "f", effect.OCreat|2)
+		s.Open(3, "f", event.OpenCreat|2)
 		to := s.Handle(3)
 		to.Arg = 2
 		s.Add(event.Event{

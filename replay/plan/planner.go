@@ -171,10 +171,9 @@ func (p *Planner) idle(t *Task, th *thread) bool {
 // ordersOthers reports whether an event that is not repeated orders those that are: bytes go
 // through a pipe.
 func ordersOthers(ev *event.Event) bool {
-	const fifo, typeMask = 0o010000, 0o170000
 	switch ev.Op {
 	case event.OpRead, event.OpWrite, event.OpReadv, event.OpWritev:
-		return ev.Kind == event.Call && len(ev.Files) > 0 && ev.Files[0].Mode&typeMask == fifo
+		return ev.Kind == event.Call && len(ev.Files) > 0 && event.FileType(ev.Files[0].Mode) == event.TypeFIFO
 	}
 	return false
 }

@@ -14,7 +14,6 @@ import (
 
 	"github.com/iotape/iotape/causal"
 	"github.com/iotape/iotape/event"
-	"github.com/iotape/iotape/replay/effect"
 	"github.com/iotape/iotape/replay/internal/tapescript"
 	"github.com/iotape/iotape/replay/order"
 	"github.com/iotape/iotape/trace"
@@ -97,7 +96,7 @@ func TestOrdinary(t *testing.T) {
 // plain as others, and that is not computing.
 func TestPlainWithDelays(t *testing.T) {
 	s := tapescript.New(t)
-	s.Open(3, "f", effect.OCreat|2)
+	s.Open(3, "f", event.OpenCreat|2)
 	const text = "hello"
 	add := func(op event.Op, enter, cpu int64, flags event.EventFlags, before uint32) {
 		ev := event.Event{Op: op, Enter: enter, Exit: enter + 10, CPU: cpu, Flags: flags, DelayBefore: before,

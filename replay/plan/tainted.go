@@ -55,7 +55,7 @@ func (m taintedRanges) emptied(ev *event.Event) bool {
 		return false
 	}
 	asked := effect.OpenFlags(ev) // of calls that open: duplicates have flags of the past
-	if asked&effect.OTrunc == 0 && asked&uint64(f.Flags)&effect.OCreat == 0 {
+	if asked&event.OpenTrunc == 0 && asked&uint64(f.Flags)&event.OpenCreat == 0 {
 		return false
 	}
 	delete(m.Ranges, effect.ContentOf(f))
@@ -118,7 +118,7 @@ func (m taintedRanges) copied(t *Task) {
 		return
 	}
 	from, to := effect.SourceOffset(ev), effect.TargetOffset(ev)
-	if out.Flags&effect.OAppend != 0 {
+	if out.Flags&event.OpenAppend != 0 {
 		to = -1
 	}
 	unknown := false

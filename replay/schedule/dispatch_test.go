@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/iotape/iotape/event"
-	"github.com/iotape/iotape/replay/effect"
 	"github.com/iotape/iotape/replay/internal/tapescript"
 	"github.com/iotape/iotape/replay/options"
 	"github.com/iotape/iotape/replay/order"
@@ -48,7 +47,7 @@ func (r *recorder) Work(c *Consumer) {
 func dispatcherOf(t *testing.T, x Executor, n int) *Dispatcher {
 	t.Helper()
 	s := tapescript.New(t)
-	s.Open(3, "f", effect.OCreat|2)
+	s.Open(3, "f", event.OpenCreat|2)
 	for range n {
 		s.Move(event.OpPwrite64, 3, 0, "hello")
 	}

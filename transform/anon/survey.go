@@ -156,8 +156,7 @@ func (s *Survey) count(t *trace.Tape) error {
 
 // file notes what there is to see of a file.
 func (s *Survey) file(ev *event.Event, f *event.File, files map[fileKey]*surveyedFile, words map[string]bool) {
-	const typeMask, regular = 0o170000, 0o100000
-	if !f.Known || f.Mode&typeMask != regular {
+	if !f.Is(event.TypeRegular) {
 		return
 	}
 	key := fileKey{ev.Host, f.Dev, f.Ino}

@@ -14,7 +14,6 @@ type positions struct {
 }
 
 const (
-	oAppend = 0o2000
 	seekCur = 1
 )
 
@@ -49,8 +48,7 @@ func replaceable(ev *event.Event) bool { return transfers(ev) && ev.Op.Like() ==
 
 // positioned reports whether a file has a position that counts.
 func positioned(f *event.File) bool {
-	const typeMask, typeDir, typeReg = 0o170000, 0o040000, 0o100000
-	return f.Known && (f.Mode&typeMask == typeReg || f.Mode&typeMask == typeDir)
+	return f.Is(event.TypeRegular) || f.Is(event.TypeDir)
 }
 
 // startOf returns the position that a file had when a call began; ok is false if it is
@@ -59,7 +57,7 @@ func startOf(ev *event.Event, f *event.File) (start int64, ok bool) {
 	if !movesPosition(ev) || !positioned(f) || f.Open == 0 {
 		return 0, false
 	}
-	appends := f.Flags&oAppend != 0
+	appends := f.Flags&event.OpenAppend != 0
 	switch op := ev.Op.Like(); {
 	case transfers(ev):
 		writes := op == event.OpWrite || op == event.OpWritev || op == event.OpPwritev2 || op == event.OpPwrite64
@@ -75,7 +73,7 @@ func startOf(ev *event.Event, f *event.File) (start int64, ok bool) {
 // copiesAtPosition reports whether a call with two files used the position of this one, and
 // not an offset in its arguments.
 func copiesAtPosition(ev *event.Event, f *event.File) bool {
-	appends := f.Flags&oAppend != 0
+	appends := f.Flags&event.OpenAppend != 0
 	switch ev.Op.Like() {
 	case event.OpSendfile:
 		return f.Arg == 1 && ev.Args[2] == 0 || f.Arg == 0 && !appends

@@ -47,7 +47,6 @@ func (v *census) row(f *file) *censusRow {
 }
 
 const (
-	oCreat = 0o100
 	oDsync = 0o10000 // O_SYNC has this bit too
 )
 
@@ -69,7 +68,7 @@ func (v *census) see(s *seen) {
 }
 
 func (v *census) file(s *seen, r *censusRow) {
-	if f := s.Subject(); f != nil && f.Known && f.Mode&typeMask == typeRegular {
+	if f := s.Subject(); f != nil && f.Known && event.FileType(f.Mode) == event.TypeRegular {
 		r.Size = f.Size
 	}
 	switch {
@@ -102,11 +101,11 @@ func opensByName(s *seen) bool {
 // creates reports whether a call opened a file that it may have made: it asked for that,
 // and the file is empty.
 func (s *seen) creates() bool {
-	if s.OpenFlags()&oCreat == 0 || !opensByName(s) {
+	if s.OpenFlags()&event.OpenCreat == 0 || !opensByName(s) {
 		return false
 	}
 	f := s.FileArg(event.ResultArg)
-	return f.Size == 0 && (!f.Known || f.Mode&typeMask == typeRegular)
+	return f.Size == 0 && (!f.Known || event.FileType(f.Mode) == event.TypeRegular)
 }
 
 type usageRow struct {

@@ -152,7 +152,7 @@ func (v *durability) sync(s *seen) {
 		r.synced(s.Exit)
 		return
 	}
-	if f := s.Subject(); f != nil && f.Known && f.Mode&typeMask == typeDir {
+	if f := s.Subject(); f != nil && f.Known && event.FileType(f.Mode) == event.TypeDir {
 		delete(v.made, f.Reached())
 	}
 }

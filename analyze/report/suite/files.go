@@ -68,7 +68,7 @@ func (x *files) ofFile(host uint32, f *event.File) *file {
 	switch {
 	case f == nil || !f.Known && !strings.HasPrefix(f.Path, "/"):
 		return nil
-	case f.Known && f.Mode&typeMask != typeRegular:
+	case f.Known && event.FileType(f.Mode) != event.TypeRegular:
 		return nil
 	}
 	if x.byKey == nil {

@@ -4,6 +4,7 @@ package suite
 
 import (
 	"github.com/iotape/iotape/analyze/report/page"
+	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/model/history"
 )
 
@@ -49,7 +50,7 @@ func (v *patterns) see(s *seen) {
 }
 
 func (v *patterns) ended(o *history.Open) {
-	if o.Mode&typeMask != typeRegular {
+	if event.FileType(o.Mode) != event.TypeRegular {
 		return
 	}
 	bytes := uint64(max(o.ReadBytes, 0)) + uint64(max(o.WrittenBytes, 0))

@@ -257,13 +257,6 @@ func (c *collector) opName(ev *event.Event) string {
 	return fmt.Sprintf("syscall_0x%x", ev.NR)
 }
 
-// File types in a mode (inode(7)).
-const (
-	typeMask    = 0o170000
-	typeDir     = 0o040000
-	typeRegular = 0o100000
-)
-
 // tableOf makes a table of at most most rows; 0 is all. With left 0, the last column is
 // a name; with a negative one, the last columns are.
 func tableOf[T any](title string, head []string, left int, rows []T, most int, cells func(*T) []string) *page.Table {

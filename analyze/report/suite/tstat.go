@@ -102,9 +102,8 @@ func (v *tstat) see(s *seen) {
 // isPipe reports whether a mode is that of what has no file system: a pipe or FIFO, a
 // socket, or something without a type (inode(7)).
 func isPipe(mode uint32) bool {
-	const typeMask, fifo, socket = 0o170000, 0o010000, 0o140000
-	switch mode & typeMask {
-	case fifo, socket, 0:
+	switch event.FileType(mode) {
+	case event.TypeFIFO, event.TypeSocket, 0:
 		return true
 	}
 	return false
@@ -158,7 +157,7 @@ func (v *tstat) learn(host uint32, f *event.File) {
 		return
 	}
 	key := fileKey{host: host, path: name}
-	if f.Mode&typeMask != typeDir {
+	if event.FileType(f.Mode) != event.TypeDir {
 		key.path = path.Dir(name)
 	}
 	if _, ok := v.dirs[key]; ok || len(v.dirs) < maxDirs {

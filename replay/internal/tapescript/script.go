@@ -14,7 +14,6 @@ import (
 	"github.com/zeebo/blake3"
 
 	"github.com/iotape/iotape/event"
-	"github.com/iotape/iotape/replay/effect"
 	"github.com/iotape/iotape/trace"
 	"github.com/iotape/iotape/tree"
 )
@@ -182,15 +181,15 @@ func TwoMachines(t *testing.T, a, b string) *Script {
 		s.Move(event.OpWrite, 3, 0, "new")
 		s.Call(event.OpClose, 0, 0, [6]uint64{3})
 	}
-	s.Host(0).File(8, 7, 0).Open(3, "f", effect.OCreat|2)
+	s.Host(0).File(8, 7, 0).Open(3, "f", event.OpenCreat|2)
 	s.Move(event.OpWrite, 3, 0, "of a")
-	s.Host(1).File(8, 7, 0).Open(3, "f", effect.OCreat|effect.OExcl|2)
+	s.Host(1).File(8, 7, 0).Open(3, "f", event.OpenCreat|event.OpenExcl|2)
 	s.Move(event.OpWrite, 3, 0, "of b alone")
 	s.Host(0).Move(event.OpPread64, 3, 0, "of a")
 	s.Call(event.OpUnlink, 0, 0, [6]uint64{}, "/work/f")
 	s.Host(1).Symlink("../net", "/work/link")
 	s.Call(event.OpUnlink, -1, syscall.ENOENT, [6]uint64{}, "g")
-	s.Host(0).File(40, 9, 0).Open(4, "/net/s", effect.OCreat|2)
+	s.Host(0).File(40, 9, 0).Open(4, "/net/s", event.OpenCreat|2)
 	s.Move(event.OpWrite, 4, 0, "one")
 	// neither says by its text alone what is shared
 	for fd, name := range map[int64]string{4: "../net/s", 5: "link/s"} {
@@ -269,7 +268,7 @@ func (s *Script) Open(fd int64, path string, flags uint64) {
 		Paths: []event.Path{{Arg: 1, Raw: path}},
 		Files: []event.File{{Arg: event.ResultArg, FD: int32(fd), Open: event.OpenID(100*uint64(s.from) + uint64(fd)),
 			Known: true, Mode: syscall.S_IFREG | 0o644, Dev: s.dev, Ino: s.Ino, Nlink: 1,
-			Size: s.Size, Flags: uint32(flags &^ (effect.OCreat | effect.OTrunc)), UID: uint32(os.Geteuid()),
+			Size: s.Size, Flags: uint32(flags &^ (event.OpenCreat | event.OpenTrunc)), UID: uint32(os.Geteuid()),
 			GID: uint32(os.Getegid())}}})
 }
 
