@@ -58,7 +58,7 @@ if pid == 0:
     c.mount(b"jail", b"new", None, 0x1000, None); os.chdir("new"); c.pivot_root(b".", b"old")
     os.write(w, b"x"); os.read(gone, 1); os._exit(0)
 os.read(r, 1); here = os.open(".", 0); c.setns(os.open("/proc/%d/ns/mnt" % pid, 0), 0x20000)
-use("/f"); c.setns(own, 0); os.fchdir(here); os.close(end); os.wait(); os.stat("jail/f")`, "jail/f", true},
+use("/f"); os.stat("f"); os.getcwd(); c.setns(own, 0); os.fchdir(here); os.close(end); os.wait(); os.stat("jail/f")`, "jail/f", true},
 }
 
 // Files are found by their own names, by the name of a directory that they are below, and by

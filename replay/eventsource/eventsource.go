@@ -48,6 +48,8 @@ type Reader struct {
 	numbers Numbers
 	arch    event.Arch
 	bases   []string // of the event's paths
+	// entered are the working directories that threads entered with a mount namespace, which a replay does not do.
+	entered map[uint64]bool
 }
 
 // kept is how many events' states are kept: settling holds back fewer. It is a power of
@@ -118,9 +120,17 @@ func (r *Reader) next(ev *event.Event) error {
 		s.Closed = append(s.Closed, effect.Inode{Dev: o.Dev, Ino: o.Ino})
 	}
 	s.CwdAfter, s.SharedCwd = th.FS.CwdID, th.FS.Shared()
+	if ev.Op == event.OpSetns && s.CwdAfter != s.Cwd && len(r.entered) < maxEntered {
+		if r.entered == nil {
+			r.entered = map[uint64]bool{}
+		}
+		r.entered[s.CwdAfter] = true
+	}
 	r.direct(s, ev)
 	if ev.Op == event.OpGetcwd && ev.OK() {
-		where(th.FS, ev)
+		if where(th.FS, ev); r.entered[s.Cwd] {
+			ev.Bufs = nil // a replay is elsewhere
+		}
 	}
 	if len(mounts) > 0 {
 		mounts.mount(ev, r.bases)
@@ -162,7 +172,7 @@ func (r *Reader) direct(s *State, ev *event.Event) {
 		if p.Raw[0] != '/' {
 			plain = path.Join(r.bases[i], p.Raw)
 		}
-		if plain == p.Abs {
+		if plain == p.Abs && (p.Raw[0] == '/' || !r.entered[s.Cwd]) {
 			continue
 		}
 		slash := ""
@@ -172,6 +182,9 @@ func (r *Reader) direct(s *State, ev *event.Event) {
 		p.Raw = p.Abs + slash
 	}
 }
+
+// maxEntered bounds the working directories that are remembered.
+const maxEntered = 1 << 12
 
 // maxAbs is how long an absolute name may be, in bytes, to be followed name by name.
 const maxAbs = 4 * event.MaxPath
