@@ -54,6 +54,11 @@ func RootsAttribute(name string) bool {
 	return strings.HasPrefix(name, "trusted.") || strings.HasPrefix(name, "security.")
 }
 
+// OverlaysAttribute reports whether overlayfs keeps an extended attribute in its upper directory; a replay mounts none.
+func OverlaysAttribute(name string) bool {
+	return strings.HasPrefix(name, "trusted.overlay.") || strings.HasPrefix(name, "user.overlay.")
+}
+
 // HandlesRootsAttribute reports whether a call reads, sets or removes such an attribute.
 func HandlesRootsAttribute(ev *event.Event) bool { return RootsAttribute(attribute(ev)) }
 

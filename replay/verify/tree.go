@@ -55,21 +55,26 @@ func (x *Trees) Compare(ctx context.Context, rep *result.Report) error {
 	opt := &tree.CompareOptions{Ignore: tree.KnownListing}
 	if os.Geteuid() != 0 {
 		opt.Ignore |= tree.KnownOwner
-		withoutRoots(want)
-		withoutRoots(got)
+		without(want, effect.RootsAttribute)
+		without(got, effect.RootsAttribute)
 	}
+	without(want, effect.OverlaysAttribute)
+	without(got, effect.OverlaysAttribute)
 	rep.TreePaths = len(paths)
 	rep.Tree = append(rep.Tree, tree.Compare(want, got, opt)...)
 	return x.findExtra(rep)
 }
 
-// withoutRoots takes the extended attributes away that only root sees or sets.
-func withoutRoots(m *tree.Manifest) {
+// without takes extended attributes away.
+func without(m *tree.Manifest, taken func(name string) bool) {
 	for i := range m.Entries {
 		e := &m.Entries[i]
+		if len(e.Xattrs) == 0 {
+			continue
+		}
 		kept := map[string][]byte{}
 		for name, value := range e.Xattrs {
-			if !effect.RootsAttribute(name) {
+			if !taken(name) {
 				kept[name] = value
 			}
 		}
