@@ -53,8 +53,7 @@ whole() {
 }
 recorded() {
 	rm -rf d stores.py
-	# Stores through mappings are seen by eBPF alone (docs/limits.md).
-	[ "$1" = ebpf ] && command -v python3 >/dev/null && cp stores.txt stores.py
+	command -v python3 >/dev/null && cp stores.txt stores.py
 	"$bin/iotape" record --backend "$1" --no-index -o "$1.tape" -- sh work.sh >record.out 2>&1 ||
 		{ tail -1 record.out; return 1; }
 	whole "$1.tape"
