@@ -175,8 +175,8 @@ type Handler struct {
 	// Dispatching, for Dispatched, makes the registers of a thread, which is stopped, such that it can go on
 	// with or without the signal. The kernel forgets a signal that the tracer has taken when the tracer is killed.
 	Dispatching func(tid int, info *Siginfo)
-	// Dying: t has begun to end, and is stopped; its memory and its descriptors are still there. If the call that it was
-	// killed in had come to its end, Leave was told of it.
+	// Dying: t has begun to end, and is stopped; its memory and its descriptors are still there. If the call that
+	// it was killed in had come to its end, Leave was told of it.
 	Dying func(t *Tracee)
 	// Exit: t ended and is reaped.
 	Exit func(t *Tracee, status unix.WaitStatus)
