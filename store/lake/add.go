@@ -121,16 +121,19 @@ func (l *Lake) checkClock(at time.Time, host string) error {
 func (l *Lake) has(ctx context.Context, s *state, row *catalogue.Row) (bool, error) {
 	d, m := definitionOf(summariesTable), s.tables[summariesTable]
 	day := row.Start.UTC().Truncate(24 * time.Hour)
-	parts, err := l.plan(ctx, d, m, &Range{From: day, To: day.Add(24 * time.Hour),
-		Hosts: []string{store.Text(row.Host)}})
+	id, _ := m.schema().FindFieldByName(tapeIDColumn)
+	var parts []*part
+	err := l.eachPart(ctx, d, m, &Range{From: day, To: day.Add(24 * time.Hour), Hosts: []string{store.Text(row.Host)}},
+		nil, func(p *part) error {
+			low, high := p.data.LowerBoundValues()[id.ID], p.data.UpperBoundValues()[id.ID]
+			if low == nil || high == nil || row.ID >= string(low) && row.ID <= string(high) {
+				parts = append(parts, p)
+			}
+			return nil
+		})
 	if err != nil {
 		return false, err
 	}
-	id, _ := m.schema().FindFieldByName(tapeIDColumn)
-	parts = slices.DeleteFunc(parts, func(p *part) bool {
-		low, high := p.data.LowerBoundValues()[id.ID], p.data.UpperBoundValues()[id.ID]
-		return low != nil && high != nil && (row.ID < string(low) || row.ID > string(high))
-	})
 	if len(parts) == 0 {
 		return false, nil
 	}

@@ -62,7 +62,7 @@ func smallOnes(parts []*part) (groups [][]*part) {
 		group, bytes = nil, 0
 	}
 	for _, p := range parts { // they are in the order of partitions
-		n := p.data.FileSizeBytes()
+		n := p.bytes
 		if len(group) > 0 && (group[0].day != p.day || group[0].host != p.host || bytes+n > largeFile) {
 			end()
 		}
@@ -105,7 +105,7 @@ func (l *Lake) join(ctx context.Context, d *definition, s *state, group []*part,
 	}
 	remove, add := map[string]bool{}, []iceberg.DataFile{}
 	for _, p := range group {
-		remove[p.data.FilePath()] = true
+		remove[p.path] = true
 	}
 	if made != nil {
 		add = append(add, made)

@@ -62,8 +62,8 @@ func (l *Lake) expireRows(ctx context.Context, e *Expiry, done *Expired) error {
 			remove := map[string]bool{}
 			for _, p := range parts {
 				if p.day < dayOf(limit) {
-					remove[p.data.FilePath()] = true
-					done.Files, done.Rows = done.Files+1, done.Rows+p.data.Count()
+					remove[p.path] = true
+					done.Files, done.Rows = done.Files+1, done.Rows+p.rows
 				}
 			}
 			if d.name == summariesTable && !e.DryRun && expiredDay(c.base) < dayOf(limit) {

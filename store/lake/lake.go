@@ -229,10 +229,10 @@ func sumOf(ctx context.Context, open func() (io.ReadCloser, error)) (sum [32]byt
 func (l *Lake) fetched(ctx context.Context, files []*part, dir string) (paths []string, err error) {
 	var done, total int64
 	for _, f := range files {
-		total += f.data.FileSizeBytes()
+		total += f.bytes
 	}
 	for i, f := range files {
-		key, err := l.key(f.data.FilePath())
+		key, err := l.key(f.path)
 		if err != nil {
 			return nil, err
 		}
@@ -245,7 +245,7 @@ func (l *Lake) fetched(ctx context.Context, files []*part, dir string) (paths []
 			return nil, err
 		}
 		paths = append(paths, path)
-		done += f.data.FileSizeBytes()
+		done += f.bytes
 		l.Progress("fetching", done, total)
 	}
 	return paths, nil

@@ -37,8 +37,8 @@ func (l *Lake) List(ctx context.Context) (list []Table, err error) {
 			Metadata: l.tables.address(s, d.name)}
 		hosts := map[string]bool{}
 		for _, p := range parts {
-			t.Rows += p.data.Count()
-			t.Bytes += p.data.FileSizeBytes()
+			t.Rows += p.rows
+			t.Bytes += p.bytes
 			hosts[p.host] = true
 		}
 		if t.Hosts = len(hosts); len(parts) > 0 { // in the order of days

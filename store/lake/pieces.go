@@ -32,7 +32,7 @@ func (l *Lake) pieces(ctx context.Context, s *state, table string, r *Range,
 		l.Progress("reading "+table, int64(done), int64(len(parts)))
 		n, bytes := 0, int64(0)
 		for ; done+n < len(parts) && n < pieceFiles; n++ {
-			if bytes += parts[done+n].data.FileSizeBytes(); n > 0 && bytes > pieceBytes {
+			if bytes += parts[done+n].bytes; n > 0 && bytes > pieceBytes {
 				break
 			}
 		}

@@ -23,9 +23,13 @@ type Range struct {
 
 // part is a file of a table, and the partition that it is in.
 type part struct {
+	path  string
+	bytes int64
+	rows  int64
+	day   int32 // since 1970
+	host  string
+	// data is all that a manifest says of the file, some 35 KB: it is there only while eachPart visits the file.
 	data iceberg.DataFile
-	day  int32 // since 1970
-	host string
 }
 
 const secondsOfDay = 24 * 60 * 60
@@ -76,32 +80,13 @@ func (l *Lake) plan(ctx context.Context, d *definition, m *metadata, r *Range) (
 // planFor is plan without the files that a statement does not need; its pruner may be nil.
 func (l *Lake) planFor(ctx context.Context, d *definition, m *metadata, r *Range, q *pruner) (parts []*part,
 	err error) {
-	list, err := l.manifests(ctx, m.current())
-	if err == nil && q != nil {
-		list, err = q.pruneManifests(ctx, d, list)
-	}
+	err = l.eachPart(ctx, d, m, r, q, func(p *part) error {
+		p.data = nil
+		parts = append(parts, p)
+		return nil
+	})
 	if err != nil {
 		return nil, err
-	}
-	for _, mf := range list {
-		if !r.meets(mf.Partitions()) {
-			continue
-		}
-		entries, err := l.entries(ctx, mf)
-		if err != nil {
-			return nil, err
-		}
-		for _, e := range entries {
-			p := partOf(e.DataFile())
-			if r.has(p) && d.bounded(m.schema(), p.data, r) {
-				parts = append(parts, p)
-			}
-		}
-	}
-	if q != nil {
-		if parts, err = q.prune(ctx, d, m.schema(), parts); err != nil {
-			return nil, err
-		}
 	}
 	slices.SortStableFunc(parts, func(a, b *part) int {
 		if a.day != b.day {
@@ -112,9 +97,55 @@ func (l *Lake) planFor(ctx context.Context, d *definition, m *metadata, r *Range
 	return parts, nil
 }
 
+// eachPart visits the files of planFor, in any order. It holds the files of one manifest at a time.
+func (l *Lake) eachPart(ctx context.Context, d *definition, m *metadata, r *Range, q *pruner,
+	visit func(*part) error) error {
+	list, err := l.manifests(ctx, m.current())
+	if err == nil && q != nil {
+		list, err = q.pruneManifests(ctx, d, list)
+	}
+	if err != nil {
+		return err
+	}
+	for _, mf := range list {
+		if !r.meets(mf.Partitions()) {
+			continue
+		}
+		parts, err := l.partsOf(ctx, d, m, mf, r)
+		if err == nil && q != nil {
+			parts, err = q.prune(ctx, d, m.schema(), parts)
+		}
+		if err != nil {
+			return err
+		}
+		for _, p := range parts {
+			if err := visit(p); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// partsOf returns the files of a manifest that can have rows of a range.
+func (l *Lake) partsOf(ctx context.Context, d *definition, m *metadata, mf iceberg.ManifestFile,
+	r *Range) (parts []*part, err error) {
+	entries, err := l.entries(ctx, mf)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		p := partOf(e.DataFile())
+		if r.has(p) && d.bounded(m.schema(), p.data, r) {
+			parts = append(parts, p)
+		}
+	}
+	return parts, nil
+}
+
 // partOf returns a file with its partition. What it does not say is in no range's way.
 func partOf(d iceberg.DataFile) *part {
-	p := &part{data: d}
+	p := &part{path: d.FilePath(), bytes: d.FileSizeBytes(), rows: d.Count(), data: d}
 	values := d.Partition()
 	switch v := values[firstPartID].(type) {
 	case iceberg.Date:

@@ -94,7 +94,7 @@ func (l *Lake) selectRows(ctx context.Context, query string, args []any, r *Rang
 func (r *Rows) count(parts []*part, s *snapshot) {
 	r.Files += len(parts)
 	for _, p := range parts {
-		r.Bytes += p.data.FileSizeBytes()
+		r.Bytes += p.bytes
 	}
 	if s != nil {
 		r.AllFiles += int(numberIn(s, "total-data-files"))
