@@ -312,8 +312,11 @@ func (s *state) createFile(n int32, sub *footprint) bool {
 	if sub.file < 0 {
 		return s.create(n, someFile)
 	}
-	s.create(n, inodeValue(sub.file, sub.kind))
 	f := &s.files[sub.file]
+	if !s.atMost(f.links, 0, UnexplainedLinks) { // the inode was another file's, which had lost all its names by then
+		return false
+	}
+	s.create(n, inodeValue(sub.file, sub.kind))
 	s.set(f.size, 0)
 	s.set(f.mode, unknown) // of the file that had the inode before
 	s.set(f.links, 1)

@@ -149,6 +149,9 @@ func TestOrder(t *testing.T) {
 		{name: "one name of a file that replaces another", want: []uint64{0, 1, 3, 2}, tape: []event.Event{
 			at(opened("/w/x", event.OpenCreat, 3, true), -40, -30), at(opened("/w/y", event.OpenCreat, 4, true), -20, -10),
 			at(opened("/w/y", 0, 3, false), 0, 10), at(named(event.OpRename, 0, "/w/x", "/w/y"), 1, 11)}},
+		{name: "a new file has the inode of one that was replaced", want: []uint64{0, 1, 3, 2}, tape: []event.Event{
+			at(opened("/w/x", event.OpenCreat, 3, true), -40, -30), at(opened("/w/y", event.OpenCreat, 4, true), -20, -10),
+			at(opened("/w/z", event.OpenCreat, 3, true), 0, 10), at(named(event.OpRename, 0, "/w/y", "/w/x"), 1, 11)}},
 		{name: "an exclusive open that found something was before the unlink", want: []uint64{1, 0},
 			tape: []event.Event{
 				at(named(event.OpUnlink, 0, "/w/x"), 0, 10), func() event.Event {
