@@ -12,7 +12,7 @@ import (
 
 // followOptions make the kernel hand over what followed threads make, and tell of it.
 const followOptions = unix.PTRACE_O_TRACEFORK | unix.PTRACE_O_TRACEVFORK | unix.PTRACE_O_TRACECLONE |
-	unix.PTRACE_O_TRACEEXEC | unix.PTRACE_O_TRACEEXIT | unix.PTRACE_O_TRACESYSGOOD
+	unix.PTRACE_O_TRACEEXEC | unix.PTRACE_O_TRACESYSGOOD | stopAtEnd
 
 // idlePause is how long the loop rests while no thread is followed, if nobody calls Do.
 const idlePause = 100 * time.Millisecond

@@ -430,11 +430,13 @@ func (tr *Engine) signalled(t *Tracee, sig syscall.Signal) Verdict {
 // dying handles the stop of a thread that has begun to end. If it was killed in a call, by a signal or because another
 // thread ended the process or executed a program, its call did not stop at its end, and may have come to it.
 func (tr *Engine) dying(t *Tracee) {
-	if ret, returned := t.Result(); t.wantLeave && returned {
-		t.wantExit, t.wantLeave, t.inCall = false, false, false
-		t.followed()
-		if tr.h.Leave != nil {
-			tr.h.Leave(t, ret)
+	if t.wantLeave {
+		if ret, returned := t.Result(); returned {
+			t.wantExit, t.wantLeave, t.inCall = false, false, false
+			t.followed()
+			if tr.h.Leave != nil {
+				tr.h.Leave(t, ret)
+			}
 		}
 	}
 	if tr.h.Dying != nil {

@@ -176,7 +176,7 @@ type Handler struct {
 	// with or without the signal. The kernel forgets a signal that the tracer has taken when the tracer is killed.
 	Dispatching func(tid int, info *Siginfo)
 	// Dying: t has begun to end, and is stopped; its memory and its descriptors are still there. If the call that
-	// it was killed in had come to its end, Leave was told of it.
+	// it was killed in had come to its end, Leave was told of it. (On amd64 alone.)
 	Dying func(t *Tracee)
 	// Exit: t ended and is reaped.
 	Exit func(t *Tracee, status unix.WaitStatus)

@@ -4,6 +4,9 @@ package ptracer
 
 import "golang.org/x/sys/unix"
 
+// stopAtEnd makes threads stop when they begin to end, for Result.
+const stopAtEnd = unix.PTRACE_O_TRACEEXIT
+
 // Result returns what the call returned, -errno on failure, in which a thread was that is dying (Handler.Dying); ok =
 // false if the call was cut short before it did anything, or did not begin, or there was none.
 func (t *Tracee) Result() (ret int64, ok bool) {

@@ -90,7 +90,7 @@ func below(path, dir string) (rest string, ok bool) {
 }
 
 // onlyAtOpen are the open flags that act at open and mean nothing later.
-const onlyAtOpen = event.OpenCreat | event.OpenExcl | 0o1000 | 0o400 // and O_TRUNC, O_NOCTTY
+const onlyAtOpen = event.OpenCreat | event.OpenExcl | event.OpenTrunc | 0o400 // and O_NOCTTY
 
 // file describes an open file as it is now, with its present name. It has no name but
 // that of old with " (deleted)", and no links, if it has none any more.

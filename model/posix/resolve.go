@@ -106,7 +106,7 @@ func Extent(ev *event.Event) (offset, count int64) {
 			return offset, count
 		}
 	}
-	if f := ev.FileArg(0); f != nil && f.Known && ev.OK() && f.Is(event.TypeRegular) && f.Pos >= ev.Ret {
+	if f := ev.FileArg(0); f.Is(event.TypeRegular) && ev.OK() && f.Pos >= ev.Ret {
 		return f.Pos - ev.Ret, count
 	}
 	return -1, count

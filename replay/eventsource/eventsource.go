@@ -128,7 +128,8 @@ func (r *Reader) next(ev *event.Event) error {
 	}
 	r.direct(s, ev)
 	if ev.Op == event.OpGetcwd && ev.OK() {
-		if where(th.FS, ev); r.entered[s.Cwd] {
+		where(th.FS, ev)
+		if r.entered[s.Cwd] {
 			ev.Bufs = nil // a replay is elsewhere
 		}
 	}

@@ -124,12 +124,11 @@ func (l *Lake) has(ctx context.Context, s *state, row *catalogue.Row) (bool, err
 	id, _ := m.schema().FindFieldByName(tapeIDColumn)
 	var parts []*part
 	err := l.eachPart(ctx, d, m, &Range{From: day, To: day.Add(24 * time.Hour), Hosts: []string{store.Text(row.Host)}},
-		nil, func(p *part) error {
+		nil, func(p *part) {
 			low, high := p.data.LowerBoundValues()[id.ID], p.data.UpperBoundValues()[id.ID]
 			if low == nil || high == nil || row.ID >= string(low) && row.ID <= string(high) {
 				parts = append(parts, p)
 			}
-			return nil
 		})
 	if err != nil {
 		return false, err

@@ -80,10 +80,9 @@ func (l *Lake) plan(ctx context.Context, d *definition, m *metadata, r *Range) (
 // planFor is plan without the files that a statement does not need; its pruner may be nil.
 func (l *Lake) planFor(ctx context.Context, d *definition, m *metadata, r *Range, q *pruner) (parts []*part,
 	err error) {
-	err = l.eachPart(ctx, d, m, r, q, func(p *part) error {
+	err = l.eachPart(ctx, d, m, r, q, func(p *part) {
 		p.data = nil
 		parts = append(parts, p)
-		return nil
 	})
 	if err != nil {
 		return nil, err
@@ -99,7 +98,7 @@ func (l *Lake) planFor(ctx context.Context, d *definition, m *metadata, r *Range
 
 // eachPart visits the files of planFor, in any order. It holds the files of one manifest at a time.
 func (l *Lake) eachPart(ctx context.Context, d *definition, m *metadata, r *Range, q *pruner,
-	visit func(*part) error) error {
+	visit func(*part)) error {
 	list, err := l.manifests(ctx, m.current())
 	if err == nil && q != nil {
 		list, err = q.pruneManifests(ctx, d, list)
@@ -119,9 +118,7 @@ func (l *Lake) eachPart(ctx context.Context, d *definition, m *metadata, r *Rang
 			return err
 		}
 		for _, p := range parts {
-			if err := visit(p); err != nil {
-				return err
-			}
+			visit(p)
 		}
 	}
 	return nil

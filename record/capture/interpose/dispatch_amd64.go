@@ -129,12 +129,7 @@ func (s *session) trapped(th *thread, regs *unix.PtraceRegs) {
 	regs.Orig_rax = ^uint64(0)
 	switch sl.Reason {
 	case reasonRecord:
-		s.drain(th)
-		s.rec.Returned(th.t, &ptracer.Syscall{NR: sl.NR, Args: sl.args()}, s.ns(sl.Enter), s.ns(sl.Exit), sl.Result,
-			sl.offered())
-		s.watch()
-		th.forget(sl.NR) // before others count on
-		s.unlock(th)
+		s.recordReturned(th, s.ns(sl.Exit), sl.Result)
 		regs.Rip = sp.addr(s.code.committed)
 	case reasonRoom:
 		s.drain(th)

@@ -247,6 +247,17 @@ func (s *session) finish(th *thread) {
 	th.space, th.files, th.slot, th.index = nil, nil, nil, -1
 }
 
+// recordReturned records the call that a thread has made in our code, from its slot: it returned at exit, ns.
+func (s *session) recordReturned(th *thread, exit uint64, ret int64) {
+	sl := th.slot
+	s.drain(th)
+	call := &ptracer.Syscall{NR: sl.NR, Args: sl.args()}
+	s.rec.Returned(th.t, call, s.ns(sl.Enter), exit, ret, sl.offered())
+	s.watch()
+	th.forget(sl.NR) // before others count on
+	s.unlock(th)
+}
+
 // dying records the call of a thread that was killed in our code when its call had returned.
 func (s *session) dying(t *ptracer.Tracee) {
 	th := s.of(t)
@@ -264,11 +275,7 @@ func (s *session) dying(t *ptracer.Tracee) {
 	default:
 		return
 	}
-	s.drain(th)
-	call := &ptracer.Syscall{NR: sl.NR, Args: sl.args()}
-	s.rec.Returned(t, call, s.ns(sl.Enter), bpf.Now(), ret, sl.offered())
-	th.forget(sl.NR)
-	s.unlock(th)
+	s.recordReturned(th, bpf.Now(), ret)
 	atomic.StoreUint64(&sl.State, stateNone)
 }
 

@@ -155,11 +155,7 @@ func (c *code) unmade(off uint64) bool {
 // justReturned brings a thread behind its call, which has returned, and records it.
 func (s *session) justReturned(th *thread, regs *unix.PtraceRegs) {
 	sl := th.slot
-	s.drain(th)
-	call := &ptracer.Syscall{NR: sl.NR, Args: sl.args()}
-	s.rec.Returned(th.t, call, s.ns(sl.Enter), bpf.Now(), int64(regs.Rax), sl.offered())
-	th.forget(sl.NR) // before others count on
-	s.unlock(th)
+	s.recordReturned(th, bpf.Now(), int64(regs.Rax))
 	s.arguments(sl, regs)
 	regs.Rip, regs.Rcx = sl.Ret, sl.Ret
 	s.outside(th)
