@@ -237,6 +237,9 @@ func park(t *Tracee) {
 
 // resume lets a stopped thread go on, with the signal that is due.
 func (tr *Engine) resume(t *Tracee) {
+	if !t.stopped {
+		return // killed: it has gone on
+	}
 	if tr.gathering {
 		t.held = true
 		return
@@ -253,9 +256,24 @@ func (tr *Engine) resume(t *Tracee) {
 // filtered handles a stop of the seccomp filter.
 func (tr *Engine) filtered(t *Tracee) {
 	var i syscallInfo
-	if i.get(t.TID) == nil && i.op == unix.PTRACE_SYSCALL_INFO_SECCOMP {
+	if tr.look(t, &i) && i.op == unix.PTRACE_SYSCALL_INFO_SECCOMP {
 		tr.enter(t, &i)
 	}
+}
+
+// look asks for the call at whose begin or end a thread has stopped. It returns false if the thread was killed
+// since, which alone takes it out of such a stop: it goes on, or has stopped once more, because it ends. The kernel
+// forgets that stop when the thread is resumed, so it is handled here.
+func (tr *Engine) look(t *Tracee, i *syscallInfo) bool {
+	switch err := i.get(t.TID); {
+	case err == unix.ESRCH:
+		t.stopped = false
+	case err == nil && i.op == unix.PTRACE_SYSCALL_INFO_NONE:
+		tr.dying(t)
+	default:
+		return err == nil
+	}
+	return false
 }
 
 // enter handles the begin of a call.
@@ -274,7 +292,7 @@ func (tr *Engine) enter(t *Tracee, i *syscallInfo) {
 // the begin of calls.
 func (tr *Engine) syscallStop(t *Tracee) {
 	var i syscallInfo
-	if i.get(t.TID) != nil {
+	if !tr.look(t, &i) {
 		return
 	}
 	switch {
@@ -430,6 +448,7 @@ func (tr *Engine) signalled(t *Tracee, sig syscall.Signal) Verdict {
 // dying handles the stop of a thread that has begun to end. If it was killed in a call, by a signal or because another
 // thread ended the process or executed a program, its call did not stop at its end, and may have come to it.
 func (tr *Engine) dying(t *Tracee) {
+	t.held = false // whatever it was to wait for
 	if t.wantLeave {
 		if ret, returned := t.Result(); returned {
 			t.wantExit, t.wantLeave, t.inCall = false, false, false
