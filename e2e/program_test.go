@@ -102,6 +102,20 @@ func (e *env) records(t *testing.T, args []string, command ...string) (stdout, s
 	return stdout, stderr, exitStatus(err)
 }
 
+// lostNothing holds a recording to having lost nothing, by what it said, and shows by the tape what it lost.
+func (e *env) lostNothing(t *testing.T, tape, said string) {
+	t.Helper()
+	if strings.Contains(said, "lost 0") {
+		return
+	}
+	tp, err := trace.Open(filepath.Join(e.dir, tape))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, said)
+	}
+	defer tp.Close()
+	t.Errorf("it lost %+v, want nothing\n%s", tp.Manifest().Losses, said)
+}
+
 // onlyTraced are the programs of TestPrograms that a tracer could disturb, and eBPF less so.
 var onlyTraced = []string{"job control", "calls that wait", "a segmentation fault", "a signal that is caught"}
 
@@ -154,7 +168,7 @@ func TestPrograms(t *testing.T) {
 				if stdout != want || got != status {
 					t.Errorf("it says %q with status %d, not %q with %d\n%s", stdout, got, want, status, stderr)
 				}
-				contains(t, stderr, "lost 0")
+				e.lostNothing(t, "a.tape", stderr)
 				named := tt.called == ""
 				e.events(t, "a.tape", func(ev *event.Event) {
 					for _, p := range ev.Paths {
@@ -181,7 +195,7 @@ func TestManyProcesses(t *testing.T) {
 		if status != 0 {
 			t.Errorf("status %d\n%s", status, stderr)
 		}
-		contains(t, stderr, "lost 0")
+		e.lostNothing(t, "a.tape", stderr)
 		forks, alive, ended := 0, map[uint32]bool{}, map[int64]int{} // numbers of processes repeat
 		e.events(t, "a.tape", func(ev *event.Event) {
 			switch ev.Kind {
@@ -223,7 +237,7 @@ func TestProcessesAndThreads(t *testing.T) {
 		if stdout != "fine\n" || status != 0 {
 			t.Errorf("it says %q, status %d\n%s", stdout, status, stderr)
 		}
-		contains(t, stderr, "lost 0")
+		e.lostNothing(t, "a.tape", stderr)
 		alive, execs := map[uint32]bool{}, 0
 		e.events(t, "a.tape", func(ev *event.Event) {
 			switch {
@@ -338,7 +352,7 @@ func TestContainer(t *testing.T) {
 		if stdout != "1\n" || status != 4 {
 			t.Errorf("it says %q, status %d\n%s", stdout, status, stderr)
 		}
-		contains(t, stderr, "lost 0")
+		e.lostNothing(t, "a.tape", stderr)
 		pids := map[uint32]bool{}
 		var zeros int64
 		e.events(t, "a.tape", func(ev *event.Event) {
