@@ -11,12 +11,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/iotape/iotape/internal/testenv"
 )
 
 // TestCookbook runs the commands of docs/cookbook.md, each block in a directory of its own, and looks for the
 // lines of their excerpts in what they print.
 func TestCookbook(t *testing.T) {
 	t.Parallel()
+	testenv.Short(t, "it runs every recipe")
 	text, err := os.ReadFile("../docs/cookbook.md")
 	if err != nil {
 		t.Fatal(err)

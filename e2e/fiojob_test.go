@@ -17,6 +17,7 @@ import (
 
 // TestFioJob writes a job file of a recording, records fio running it, and compares both.
 func TestFioJob(t *testing.T) {
+	testenv.Short(t, "it runs fio many times")
 	testenv.NeedRoot(t)
 	testenv.NeedProgram(t, "fio", "dd", "/usr/bin/python3")
 	iotape := testenv.Iotape(t)

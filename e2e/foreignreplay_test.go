@@ -170,6 +170,7 @@ func numbered(name string, ts int, args string) string {
 
 // TestForeignReplay replays traces of others with --verify: what they do not say is not compared.
 func TestForeignReplay(t *testing.T) {
+	testenv.Short(t, "it replays many traces")
 	testenv.NeedRoot(t)
 	iotape := testenv.Iotape(t)
 	for _, c := range foreignTraces {

@@ -39,6 +39,7 @@ func (l *lockedBuffer) String() string {
 // all.
 func TestFrozenRecorder(t *testing.T) {
 	t.Parallel()
+	testenv.Short(t, "it waits for the watchdog")
 	writer := compiled(t, "writer")
 	for _, tt := range []struct {
 		backend string

@@ -35,7 +35,7 @@ const kills = 3
 
 // recorderKills is how often TestKilledRecorder kills the recorder of each program. The environment
 // variable IOTAPE_REPEAT says otherwise.
-var recorderKills = map[string]int{"ebpf": 3, "interpose": 5}
+var recorderKills = map[string]int{"ebpf": 2, "interpose": 3}
 
 // TestKilledRecorder kills the recorder at random moments, with eBPF while it holds threads back
 // nearly all the time: the program goes on, notices nothing, and what was recorded
@@ -50,10 +50,10 @@ func TestKilledRecorder(t *testing.T) {
 		files   int // that it writes to from its start
 		end     string
 	}{
-		{"signals handled", []string{flatout, "files", "3"}, 8, "end\n"},
-		{"signals blocked", []string{flatout, "files", "3", "blocked"}, 8, "end\n"},
-		{"processes and threads", []string{forker, "files", "3"}, 6, ""},
-		{"programs", []string{execs, "files", "3"}, 1, "end\n"},
+		{"signals handled", []string{flatout, "files", "2"}, 8, "end\n"},
+		{"signals blocked", []string{flatout, "files", "2", "blocked"}, 8, "end\n"},
+		{"processes and threads", []string{forker, "files", "2"}, 6, ""},
+		{"programs", []string{execs, "files", "2"}, 1, "end\n"},
 	}
 	forWays(t, func(t *testing.T, way string, args []string) {
 		n := recorderKills[way]

@@ -14,6 +14,7 @@ import (
 // their end, it does not stop those of threads that are killed.)
 func TestKilledInCalls(t *testing.T) {
 	t.Parallel()
+	testenv.Short(t, "it kills a program many times")
 	testenv.NeedRoot(t)
 	midcall := compiled(t, "midcall")
 	var except []string

@@ -13,6 +13,7 @@ import (
 // two overlap there as well. What is made one after the other takes twice as long on a storage that can do two things.
 func TestReplayOverlaps(t *testing.T) {
 	t.Parallel()
+	testenv.Short(t, "it records many times")
 	testenv.NeedRoot(t)
 	testenv.NeedBPF(t)
 	const size = 256 << 10

@@ -143,6 +143,7 @@ func TestListenerGone(t *testing.T) {
 // encryption it is.
 func TestNoClearText(t *testing.T) {
 	t.Parallel()
+	testenv.Short(t, "it records for a while")
 	testenv.NeedRoot(t)
 	text := "known-" + strings.ToLower(rand.Text())
 	// The command keeps its own file elsewhere.

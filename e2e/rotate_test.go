@@ -96,6 +96,7 @@ func TestRotate(t *testing.T) {
 // TestRotateKeep keeps the last tapes of a recording that is rotated by size.
 func TestRotateKeep(t *testing.T) {
 	t.Parallel()
+	testenv.Short(t, "it records for a while")
 	e := runEnv(t)
 	e.write(t, "script", longScript)
 	_, said := e.run(t, e.iotape, "record", "--backend", "ptrace", "-o", "x.tape", "--rotate", "200K,keep=2", "--",
@@ -158,6 +159,7 @@ func TestRotateKilled(t *testing.T) {
 // before, and nothing else.
 func TestRotateFilter(t *testing.T) {
 	t.Parallel()
+	testenv.Short(t, "it records for a while")
 	e := runEnv(t)
 	e.write(t, "script", longScript)
 	const rounds, filter = 30, "op = write and name = log"
@@ -189,6 +191,7 @@ func TestRotateFilter(t *testing.T) {
 // are whole and join, and the program goes on.
 func TestRotateAttached(t *testing.T) {
 	t.Parallel()
+	testenv.Short(t, "it records for a while")
 	testenv.NeedBPF(t)
 	group := containerCgroup(t)
 	e := runEnv(t)

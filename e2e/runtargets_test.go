@@ -60,6 +60,7 @@ func TestRunCgroup(t *testing.T) {
 
 // TestRunAll has tracers over the whole machine, each of which picks a program of it.
 func TestRunAll(t *testing.T) {
+	testenv.Short(t, "it records the whole machine")
 	testenv.NeedRoot(t)
 	testenv.NeedBPF(t)
 	e := runEnv(t)

@@ -322,6 +322,7 @@ func main() {
 // TestStacksKept makes tapes of a tape: they have its stacks, anonymised ones without the names of files.
 func TestStacksKept(t *testing.T) {
 	t.Parallel()
+	testenv.Short(t, "records programs")
 	testenv.NeedProgram(t, "gcc")
 	e := stackEnv{t.TempDir()}
 	program := filepath.Join(e.dir, "program")

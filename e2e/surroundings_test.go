@@ -59,6 +59,7 @@ const dockerCaps = "-all,+chown,+dac_override,+fowner,+fsetid,+kill,+setgid,+set
 // replays, or one line says what is missing and another what to do.
 func TestSurroundings(t *testing.T) {
 	t.Parallel()
+	testenv.Short(t, "it records in many surroundings")
 	testenv.NeedRoot(t)
 	testenv.NeedProgram(t, "unshare", "setpriv", "gcc")
 	iotape := testenv.Iotape(t)

@@ -47,6 +47,7 @@ func TestTemporaryFiles(t *testing.T) {
 // which leaves alone what others use.
 func TestTemporaryFilesOfKilled(t *testing.T) {
 	t.Parallel()
+	testenv.Short(t, "it kills each command")
 	dir := t.TempDir()
 	record := exec.Command(testenv.Iotape(t), "record", "--backend", "ptrace", "--keep-stream", "-o", "a.tape", "--",
 		"sh", "-c", "for i in $(seq 1000); do echo $i > f$i; done")

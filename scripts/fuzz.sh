@@ -1,11 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# fuzz.sh [SECONDS [TARGET...]]: fuzzes every parser for so long (60 if not given), two
-# at a time. A target is FuzzName or ./package:FuzzName; all if none is given. What is
-# found is in the package's testdata/fuzz, to be committed with what mends it.
+# fuzz.sh [--blind] [SECONDS [TARGET...]]: fuzzes every parser for so long (60 if not given), two
+# packages at a time. A target is FuzzName or ./package:FuzzName; all if none is given. What
+# is found is in the package's testdata/fuzz, to be committed with what mends it. With --blind
+# the inputs are not chosen by what they reach: that needs no second build of every package,
+# which takes longer than seconds of fuzzing are worth.
 set -eu -o pipefail
 cd "$(dirname "$0")/.."
-seconds=${1:-60}
+build="-fuzz ."
+[ "${1:-}" = --blind ] && { build=; shift; }
+export build seconds=${1:-60}
 shift || true
 
 targets() {
@@ -16,24 +20,43 @@ targets() {
 # What takes more memory than this is a finding, and not the end of other programs.
 ulimit -v 12000000
 
-# Coverage of code with goroutines differs between runs: shrinking an input that is
-# new only by chance would take all the time.
+corpus=$(go env GOCACHE)/fuzz/$(go list -m)
+export corpus
+
+# one PROGRAM PACKAGE TARGET fuzzes one target in the package's directory.
 one() {
-	local log
-	log=$(mktemp)
+	local log=$1.log
+	# Coverage of code with goroutines differs between runs: shrinking an input that is
+	# new only by chance would take all the time.
 	# A run that is still busy when its time is over can end in "context deadline
 	# exceeded" (golang/go#75804): that is no finding, which names its input.
-	if go test -run '^$' -fuzz "^${1##*:}\$" -fuzztime "${2}s" -fuzzminimizetime 20x -parallel 1 "${1%:*}" >"$log" 2>&1 ||
+	if (cd "$2" && "$1" -test.run '^$' -test.fuzz "^$3\$" -test.fuzztime "${seconds}s" -test.fuzzminimizetime 20x \
+		-test.parallel 1 -test.timeout 0 -test.fuzzcachedir "$corpus/${2#./}") >"$log" 2>&1 ||
 		{ grep -q 'context deadline exceeded' "$log" && ! grep -q -e 'Failing input written' -e panic "$log"; }; then
-		echo "ok   $1: $(grep -o 'execs: [0-9]*' "$log" | tail -1)"
+		echo "ok   $2:$3: $(grep -o 'execs: [0-9]*' "$log" | tail -1)"
 	else
-		echo "FAIL $1"
+		echo "FAIL $2:$3"
 		cat "$log"
 		return 1
 	fi
-	rm -f "$log"
 }
-export -f one
+
+# package PACKAGE TARGET... builds the package's test once, as linking takes longer than
+# some seconds of fuzzing.
+package() {
+	local dir status=0 package=$1
+	shift
+	dir=$(mktemp -d)
+	# shellcheck disable=SC2086
+	go test -c -vet=off -ldflags=-w $build -o "$dir/fuzz.test" "$package"
+	for target in "$@"; do
+		one "$dir/fuzz.test" "$package" "$target" || status=1
+	done
+	rm -rf "$dir"
+	return $status
+}
+export -f one package
 
 targets | { if [ $# -gt 0 ]; then grep -F "$(printf '%s\n' "$@")"; else cat; fi; } |
-	xargs -P 2 -I{} bash -c 'one "$1" "$2"' fuzz {} "$seconds"
+	awk -F: '{of[$1] = of[$1] " " $2} END {for (p in of) print p of[p]}' | sort |
+	xargs -P 2 -L 1 bash -c 'set -eu; package "$@"' fuzz

@@ -4,12 +4,15 @@ package collector
 
 import (
 	"testing"
+
+	"github.com/iotape/iotape/internal/testenv"
 )
 
 // TestConsumerTaken takes the collector's consumers away at the broker, as the loss of a broker of three does, while
 // batches come: it makes others, by other names, and each batch is stored once.
 func TestConsumerTaken(t *testing.T) {
 	t.Parallel()
+	testenv.Short(t, "it waits until consumers are asked for again")
 	s := newBench(t)
 	s.run(nil)
 	name, all, want := sequence(1, 30)

@@ -96,6 +96,7 @@ func TestCommitConflict(t *testing.T) {
 
 // A bucket that loses a write is found out before the commit.
 func TestBucketLosesWrites(t *testing.T) {
+	testenv.Short(t, "it adds tapes many times")
 	testenv.S3Server(t, "lake")
 	const where = "s3://lake/lossy"
 	l, s := losingLake(t, where)

@@ -270,6 +270,7 @@ func TestExpire(t *testing.T) {
 
 // A lake in a bucket is added to, asked, compacted and expired as one in a directory.
 func TestBucket(t *testing.T) {
+	testenv.Short(t, "it adds tapes many times")
 	testenv.S3Server(t, "lake")
 	l := lakeAt(t, "s3://lake/some/where", nil)
 	first, second := tapeOf(t), made(t, "a", noon, 10)
