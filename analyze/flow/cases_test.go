@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,6 +21,7 @@ import (
 	"time"
 
 	"github.com/iotape/iotape/analyze/flow"
+	"github.com/iotape/iotape/analyze/flow/show"
 	"github.com/iotape/iotape/internal/testenv"
 	"github.com/iotape/iotape/predicate"
 	"github.com/iotape/iotape/trace"
@@ -294,7 +296,32 @@ func TestEcho(t *testing.T) {
 					t.Errorf("%+v %+v", x, x.Diff)
 				}
 			}
+			wantStory(t, f, c.more != nil)
 		})
+	}
+}
+
+// wantStory holds the story of the echo service against what its programs did.
+func wantStory(t *testing.T, f *flow.Flow, wrong bool) {
+	t.Helper()
+	var b strings.Builder
+	if err := show.Stories(&b, f); err != nil {
+		t.Fatal(err)
+	}
+	want := "no finding of data that is not what it should be\n"
+	if wrong {
+		want = `^  cases\[\d+\] sent 43 bytes on \S+ \(event \S+\)
+→ cases\[\d+\] received 43 bytes on \S+ \(event \S+\)
+→ cases\[\d+\] wrote 43 bytes to /\S+/store.db at 0 \(event \S+\)
+→ cases\[\d+\] read 43 bytes of /\S+/store.db at 0 \(event \S+\)  ← changed
+→ cases\[\d+\] sent 43 bytes on \S+ \(event \S+\)  ← changed: 1 of 43 bytes differ, the first at 21
+→ cases\[\d+\] received 43 bytes on \S+ \(event \S+\)
+(→ .*
+)*changed \(confidence: \w+\): .*
+`
+	}
+	if got := b.String(); !regexp.MustCompile(want).MatchString(got) {
+		t.Errorf("got the story\n%s\nwant\n%s", got, want)
 	}
 }
 

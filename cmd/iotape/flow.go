@@ -23,7 +23,7 @@ import (
 type following struct {
 	from, to, same string
 	json, dot, svg bool
-	numbers        bool
+	numbers, story bool
 	expect         []string
 	options        flow.Options
 	timing         bool
@@ -54,7 +54,8 @@ were read again in the same or another order. Without content in the tapes, flow
 only order and places.
 
 --expect tests a condition, such as 'replicas == 3' or 'wrong == 0 and path >= 4'.
---numbers lists the numbers that it can use.`,
+--numbers lists the numbers that it can use. --story tells each finding that is wrong as
+text for a ticket: where the data came from, where it changed, and where it went.`,
 		Example: `  iotape flow client.tape server.tape
   iotape flow client.tape server.tape --from 1:57
   iotape flow server.tape --to /srv/store.db --svg >store.svg
@@ -79,8 +80,9 @@ only order and places.
 	f.BoolVar(&r.dot, "dot", false, "print the path as a graph for Graphviz")
 	f.BoolVar(&r.svg, "svg", false, "print the path as a picture")
 	f.BoolVar(&r.numbers, "numbers", false, "list the numbers that --expect can use, with their values")
+	f.BoolVar(&r.story, "story", false, "print the way of the data of each finding that is wrong, as text for a ticket")
 	f.BoolVar(&r.timing, "timing", false, "print the time of each step on standard error")
-	cmd.MarkFlagsMutuallyExclusive("json", "dot", "svg", "numbers")
+	cmd.MarkFlagsMutuallyExclusive("json", "dot", "svg", "numbers", "story")
 	cmd.MarkFlagsMutuallyExclusive("same", "from")
 	cmd.MarkFlagsMutuallyExclusive("same", "to")
 	cmd.PreRunE = func(*cobra.Command, []string) error {
@@ -133,6 +135,8 @@ func (r *following) run(ctx context.Context, c *cli.Console, args []string) erro
 			return show.SVG(w, f, path)
 		case r.numbers:
 			return show.Numbers(w, f, path)
+		case r.story:
+			return show.Stories(w, f)
 		}
 		return show.Text(w, f, path)
 	})

@@ -49,6 +49,8 @@ type Finding struct {
 	// How sure it is: low, medium or high; and what would decide it.
 	Confidence string `json:"confidence"`
 	Decide     string `json:"decide,omitempty"`
+	// The way of the data as lines of text, of the first findings that are wrong.
+	Story []string `json:"story,omitempty"`
 }
 
 type diffJSON struct {
@@ -63,7 +65,7 @@ type diffJSON struct {
 
 // Findings returns the findings of a flow, the heaviest first.
 func Findings(f *flow.Flow) []Finding {
-	list := []Finding{}
+	list, told := []Finding{}, 0
 	for _, x := range f.Findings() {
 		j := Finding{Kind: string(x.Problem), Wrong: x.Problem.Wrong(), Text: x.Text, Events: []string{},
 			Count: x.Count, Bytes: x.Bytes, Confidence: x.Confidence.String(), Decide: x.Decide}
@@ -73,6 +75,10 @@ func Findings(f *flow.Flow) []Finding {
 		if d := x.Diff; d != nil {
 			j.Diff = &diffJSON{d.Differ, d.Same, d.First, d.FromFirst, hex.EncodeToString(d.Before),
 				hex.EncodeToString(d.After), d.Context}
+		}
+		if j.Wrong && told < maxStories {
+			told++
+			j.Story = storyOf(f, &x)
 		}
 		list = append(list, j)
 	}
