@@ -28,8 +28,9 @@ func storyOf(f *flow.Flow, x *flow.Finding) []string {
 		if at := slices.Index(x.Moves, id); at >= 0 {
 			mark = "  ← " + string(x.Problem)
 			if d := x.Diff; d != nil && at == len(x.Moves)-1 {
-				mark += fmt.Sprintf(": %d of %s differ, the first at %s", d.Differ,
-					report.Plural(uint64(max(d.Differ+d.Same, 0)), "byte", "bytes"), report.Count(uint64(max(d.First, 0))))
+				all := report.Plural(uint64(max(d.Differ+d.Same, 0)), "byte", "bytes")
+				mark += fmt.Sprintf(": %d of %s differ, the first at %s", d.Differ, all,
+					report.Count(uint64(max(d.First, 0))))
 			}
 		}
 		lines = append(lines, arrow+stepText(f, id)+mark)
