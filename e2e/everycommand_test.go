@@ -51,6 +51,7 @@ var everyCommand = []string{
 	"ps a.tape --json",
 	"report a.tape",
 	"report a.tape --json",
+	"report a.tape a.tape --json",
 	"tstat a.tape", "tstat a.tape --json",
 	"users a.tape", "users a.tape --json",
 	"patterns a.tape", "patterns a.tape --json",

@@ -310,15 +310,15 @@ func wantStory(t *testing.T, f *flow.Flow, wrong bool) {
 	}
 	want := "no finding of data that is not what it should be\n"
 	if wrong {
-		want = `^  cases\[\d+\] sent 43 bytes on \S+ \(event \S+\)
+		want = `^changed \(confidence: \w+\): .*
+  cases\[\d+\] sent 43 bytes on \S+ \(event \S+\)
 → cases\[\d+\] received 43 bytes on \S+ \(event \S+\)
 → cases\[\d+\] wrote 43 bytes to /\S+/store.db at 0 \(event \S+\)
 → cases\[\d+\] read 43 bytes of /\S+/store.db at 0 \(event \S+\)  ← changed
 → cases\[\d+\] sent 43 bytes on \S+ \(event \S+\)  ← changed: 1 of 43 bytes differ, the first at 21
 → cases\[\d+\] received 43 bytes on \S+ \(event \S+\)
 (→ .*
-)*changed \(confidence: \w+\): .*
-`
+)*$`
 	}
 	if got := b.String(); !regexp.MustCompile(want).MatchString(got) {
 		t.Errorf("got the story\n%s\nwant\n%s", got, want)

@@ -26,8 +26,8 @@ func newReport(c *cli.Console) *cobra.Command {
 	var html string
 	var noPicture bool
 	cmd := &cobra.Command{
-		Use:   "report TAPE",
-		Short: "Make a page of tables and pictures about a tape",
+		Use:   "report TAPE...",
+		Short: "Make a page of tables and pictures about tapes",
 		Long: `Report shows what the recorded programs did to their storage. It computes the views that
 docs/reports.md defines, in one pass: what ran and what the recording lacks, operations,
 cost, overlap with computing, bandwidth, heat maps, latency, sizes, access patterns, files,
@@ -35,20 +35,29 @@ rankings, failures, repeated work, durability, conflicts between processes, bala
 phases, processes and the data that passed between them, calls by file system, users,
 accesses, and sessions.
 
+Of several TAPEs, report begins with what the flow of the data between them shows, and has
+the other sections of each.
+
 Report prints text. With -o it writes a page of HTML. Sections are ` + strings.Join(suite.IDs(), ", ") + `.`,
 		Example: `  iotape report db.tape -o db.html
+  iotape report client.tape server.tape -o both.html
   iotape report db.tape --section durability,redundant
   iotape report db.tape --section access --json | jq .access.all`,
-		Args:        cobra.ExactArgs(1),
+		Args:        cobra.MinimumNArgs(1),
 		Annotations: cli.Exits("0  done", "1  done, except damaged parts of the tape", "2  could not be done"),
-		RunE: cli.WithTape(func(cmd *cobra.Command, t *trace.Tape) error {
-			p, damaged, err := sections(cmd.Context(), c, t, &o)
+		RunE: func(cmd *cobra.Command, args []string) error {
+			tapes, closeAll, err := cli.OpenHosts(cmd.Context(), args)
+			defer closeAll()
+			if err != nil {
+				return err
+			}
+			p, damaged, err := sections(cmd.Context(), c, tapes, &o)
 			if err != nil {
 				return err
 			}
 			switch {
 			case html != "" && !noPicture:
-				err = writeReport(cmd.Context(), c, t, p, html)
+				err = writeReport(cmd.Context(), c, tapes, p, html)
 			case html != "":
 				err = wholefile.Write(html, func(w io.Writer) error { return p.HTML(w, nil) })
 			case asJSON:
@@ -57,7 +66,7 @@ Report prints text. With -o it writes a page of HTML. Sections are ` + strings.J
 				err = c.Print(func(w *bufio.Writer) error { return p.Text(w) })
 			}
 			return cli.Ended(err, damaged == 0)
-		}),
+		},
 	}
 	f := cmd.Flags()
 	f.StringVarP(&html, "output", "o", "", "write a page of HTML to `FILE`")
@@ -68,11 +77,11 @@ Report prints text. With -o it writes a page of HTML. Sections are ` + strings.J
 	return cmd
 }
 
-// writeReport writes a report with the picture of its tape.
-func writeReport(ctx context.Context, c *cli.Console, t *trace.Tape, p *page.Page, name string) error {
+// writeReport writes a report with the picture of its tapes.
+func writeReport(ctx context.Context, c *cli.Console, tapes []*trace.Tape, p *page.Page, name string) error {
 	progress := c.Progress(report.Count)
 	defer progress.Done()
-	s, err := serve.Scene(ctx, []*trace.Tape{t}, true, func(done, total uint64) {
+	s, err := serve.Scene(ctx, tapes, true, func(done, total uint64) {
 		progress.Update("reading", int64(done), int64(total))
 	})
 	progress.Done()

@@ -17,13 +17,24 @@ import (
 )
 
 // sections computes sections of a tape.
-func sections(ctx context.Context, c *cli.Console, t *trace.Tape,
+func sections(ctx context.Context, c *cli.Console, tapes []*trace.Tape,
 	o *suite.Options) (p *page.Page, damaged uint64, err error) {
 	progress := c.Progress(report.Count)
 	defer progress.Done()
 	o.CallName = stracetext.CallName
-	o.Progress = func(done uint64) { progress.Update("reading", int64(done), int64(t.Manifest().Counts.Events)) }
-	return suite.Collect(ctx, t, o)
+	total := int64(0)
+	for _, t := range tapes {
+		total += int64(t.Manifest().Counts.Events)
+	}
+	before, last := uint64(0), uint64(0)
+	o.Progress = func(done uint64) {
+		if done < last { // the next tape
+			before += last
+		}
+		last = done
+		progress.Update("reading", int64(before+done), total)
+	}
+	return suite.CollectAll(ctx, tapes, o)
 }
 
 // lakeReportHelp is of the commands that can sum up a lake.
@@ -96,7 +107,7 @@ func newSuite(c *cli.Console) []*cobra.Command {
 				return err
 			}
 			defer t.Close()
-			p, damaged, err := sections(cmd.Context(), c, t, o)
+			p, damaged, err := sections(cmd.Context(), c, []*trace.Tape{t}, o)
 			if err != nil {
 				return err
 			}

@@ -52,16 +52,7 @@ func Run(ctx context.Context, ln net.Listener, tapes []*trace.Tape, x *Options, 
 		o.Reports = append(o.Reports, web.Report{Name: "Replayed: " + filepath.Base(name),
 			Load: func(context.Context) (*page.Page, error) { return p, nil }})
 	}
-	for _, t := range tapes {
-		r := web.Report{Load: func(ctx context.Context) (*page.Page, error) {
-			p, _, err := suite.Collect(ctx, t, &suite.Options{CallName: stracetext.CallName})
-			return p, err
-		}}
-		if len(tapes)+len(x.Replays) > 1 {
-			r.Name = t.Name()
-		}
-		o.Reports = append(o.Reports, r)
-	}
+	o.Reports = append(o.Reports, Reports(tapes, len(x.Replays) > 0)...)
 	if host, err := os.Hostname(); err == nil {
 		o.Names = append(o.Names, host)
 	}
@@ -83,6 +74,29 @@ func Run(ctx context.Context, ln net.Listener, tapes []*trace.Tape, x *Options, 
 	defer func() { stop(); <-prepared }() // it reads the tapes
 	ready(x.url(ln))
 	return answer(ctx, ln, server)
+}
+
+// Reports are what the page says of tapes below the picture. It begins with what the flow of
+// the data between all of them shows. named is set if other reports are beside them.
+func Reports(tapes []*trace.Tape, named bool) (list []web.Report) {
+	o := suite.Options{CallName: stracetext.CallName}
+	if len(tapes) > 1 {
+		list = append(list, web.Report{Load: func(ctx context.Context) (*page.Page, error) {
+			return suite.AllFindings(ctx, tapes), nil
+		}})
+		o.Sections = slices.DeleteFunc(suite.IDs(), func(id string) bool { return id == "findings" })
+	}
+	for _, t := range tapes {
+		r := web.Report{Load: func(ctx context.Context) (*page.Page, error) {
+			p, _, err := suite.Collect(ctx, t, &o)
+			return p, err
+		}}
+		if len(tapes) > 1 || named {
+			r.Name = suite.TapeName(t)
+		}
+		list = append(list, r)
+	}
+	return list
 }
 
 // answer serves until the context ends.
@@ -137,7 +151,7 @@ func Token(file string) (string, error) {
 func title(tapes []*trace.Tape) string {
 	var names []string
 	for _, t := range tapes {
-		name := strings.Join(t.Host(0).Command, " ")
+		name := strings.Join(strings.Fields(strings.Join(t.Host(0).Command, " ")), " ")
 		if name == "" {
 			name = t.Name()
 		}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Draws the picture on canvases. Colours are those of the style sheet.
 
-const ROW = 22, AXIS = 24;
+const ROW = 24, AXIS = 24;
 
 /** How wide the names of rows are: less on a small screen. */
 let LABELS = 190;

@@ -343,6 +343,13 @@ function start() {
     const part = element("div", { class: "report" });
     part.innerHTML = await source.sections(i);
     if (name) part.prepend(element("h2", { class: "of" }, name));
+    for (const e of part.querySelectorAll("[data-event]")) {
+      const [seq, tape] = e.dataset.event.split(":").map(Number).reverse();
+      e.replaceChildren(panel.link({ tape: (tape || 1) - 1, seq }, e.dataset.event));
+      e.addEventListener("click", () => root.scrollIntoView());
+    }
+    const findings = part.querySelector("#findings");
+    if (findings) root.before(findings); // what is wrong comes first
     $("sections").append(part);
   }
 

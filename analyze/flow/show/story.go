@@ -15,10 +15,10 @@ import (
 // maxStories limits the findings whose stories are told.
 const maxStories = 100
 
-// storyOf tells a finding as lines of plain text: one for each step of the data, then the
-// finding and what would decide it. Names in it are printable.
+// storyOf tells a finding as lines of plain text: what it is, one line for each step of the
+// data, and what would decide it. Names in it are printable.
 func storyOf(f *flow.Flow, x *flow.Finding) []string {
-	var lines []string
+	lines := []string{fmt.Sprintf("%s (confidence: %s): %s", x.Problem, x.Confidence, report.Printable(x.Text))}
 	for i, id := range f.Story(x) {
 		arrow := "  "
 		if i > 0 {
@@ -35,7 +35,6 @@ func storyOf(f *flow.Flow, x *flow.Finding) []string {
 		}
 		lines = append(lines, arrow+stepText(f, id)+mark)
 	}
-	lines = append(lines, fmt.Sprintf("%s (confidence: %s): %s", x.Problem, x.Confidence, report.Printable(x.Text)))
 	if x.Decide != "" {
 		lines = append(lines, "to decide it: "+x.Decide)
 	}
@@ -49,7 +48,11 @@ func stepText(f *flow.Flow, id int) string {
 		true:  {flow.File: "wrote %s to", flow.Stream: "sent %s", flow.Socket: "sent %s"},
 		false: {flow.File: "read %s of", flow.Stream: "received %s", flow.Socket: "received %s"},
 	}[m.Write][m.Object.Kind]
-	if m.Object.Kind != flow.File {
+	switch {
+	case m.Object.Kind == flow.File:
+	case strings.HasPrefix(m.Object.Name, "/"): // a device
+		verb = map[bool]string{true: "wrote %s to", false: "read %s of"}[m.Write]
+	default:
 		verb += " on"
 	}
 	at := ""

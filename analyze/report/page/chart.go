@@ -99,14 +99,10 @@ func (c *Chart) html(b *strings.Builder) {
 	figure(b, c.Title, func() {
 		key(b, c.Series)
 		fmt.Fprintf(b, "<svg viewBox=\"0 0 %g %g\" role=\"img\" aria-label=\"%s\">\n", wide, high, escape(c.Title))
-		axes(b, top, c.Y)
+		top = axes(b, top, c.Y)
 		x := func(i float64) float64 { return left + (wide-left-8)*i/float64(max(n, 1)) }
 		y := func(v float64) float64 { return high - below - (high-below-above)*v/top }
-		for k := range 6 {
-			at := float64(n) * float64(k) / 5
-			fmt.Fprintf(b, "<text x=\"%.1f\" y=\"%g\" text-anchor=\"%s\">%s</text>\n", x(at), high-6, anchor(k, 5),
-				escape(c.X.Format(c.From+at*c.Step)))
-		}
+		timeAxis(b, c.X, c.From, c.From+float64(n)*c.Step, x(0), x(float64(n)), high-6)
 		for k, s := range c.Series {
 			fmt.Fprintf(b, "<path class=\"line s%d d%d\" d=\"", k%6, k%6)
 			for i, v := range s.Values {
@@ -118,24 +114,17 @@ func (c *Chart) html(b *strings.Builder) {
 	})
 }
 
-// axes draws the scale of the values.
-func axes(b *strings.Builder, top float64, u Unit) {
-	for k := range 5 {
-		y := high - below - (high-below-above)*float64(k)/4
-		fmt.Fprintf(b, "<line class=\"grid\" x1=\"%g\" x2=\"%g\" y1=\"%.1f\" y2=\"%.1f\"/><text x=\"%g\" y=\"%.1f\" "+
-			"text-anchor=\"end\">%s</text>\n",
-			left, wide-8, y, y, left-6, y+4, escape(u.Format(top*float64(k)/4)))
+// axes draws the scale of the values, and returns its end: a round number from top on.
+func axes(b *strings.Builder, top float64, u Unit) float64 {
+	step := u.tickStep(top, 4)
+	end := math.Ceil(top/step-1e-9) * step
+	for _, v := range u.ticks(0, end, int(math.Round(end/step))) {
+		y := high - below - (high-below-above)*v/end
+		fmt.Fprintf(b, "<line class=\"grid\" x1=\"%g\" x2=\"%g\" y1=\"%.1f\" y2=\"%.1f\"/>"+
+			"<text class=\"tick\" x=\"%g\" y=\"%.1f\" text-anchor=\"end\">%s</text>\n",
+			left, wide-8, y, y, left-6, y+4, escape(u.tick(v)))
 	}
-}
-
-func anchor(k, last int) string {
-	switch k {
-	case 0:
-		return "start"
-	case last:
-		return "end"
-	}
-	return "middle"
+	return end
 }
 
 // key says which colour is what, if there is more than one.
@@ -155,8 +144,9 @@ func figure(b *strings.Builder, title string, draw func()) {
 	if title != "" {
 		b.WriteString("<figcaption>" + escape(title) + "</figcaption>\n")
 	}
+	b.WriteString("<div class=\"plot\">\n")
 	draw()
-	b.WriteString("</figure>\n")
+	b.WriteString("</div></figure>\n")
 }
 
 // levels are what a terminal draws a line with.
@@ -213,13 +203,14 @@ func (c *Bars) html(b *strings.Builder) {
 	figure(b, c.Title, func() {
 		key(b, c.Series)
 		fmt.Fprintf(b, "<svg viewBox=\"0 0 %g %g\" role=\"img\" aria-label=\"%s\">\n", wide, high, escape(c.Title))
-		axes(b, top, c.Unit)
+		top = axes(b, top, c.Unit)
 		slot := (wide - left - 8) / float64(len(c.Labels))
 		each := slot * .8 / float64(len(c.Series))
+		every := labelStep(c.Labels, slot)
 		for i, label := range c.Labels {
 			x := left + slot*float64(i)
-			if len(c.Labels) <= 24 || i%(len(c.Labels)/12) == 0 {
-				fmt.Fprintf(b, "<text x=\"%.1f\" y=\"%g\" text-anchor=\"middle\">%s</text>\n",
+			if i%every == 0 {
+				fmt.Fprintf(b, "<text class=\"tick\" x=\"%.1f\" y=\"%g\" text-anchor=\"middle\">%s</text>\n",
 					x+slot/2, high-6, escape(label))
 			}
 			for k, s := range c.Series {
@@ -299,11 +290,7 @@ func (h *Heat) html(b *strings.Builder) {
 					escape(h.X.Format(h.From+float64(i)*h.Step)), escape(h.Unit.Format(v)))
 			}
 		}
-		for k := range 6 {
-			at := float64(n) * float64(k) / 5
-			fmt.Fprintf(b, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">%s</text>\n", names+cell*at, total-6,
-				anchor(k, 5), escape(h.X.Format(h.From+at*h.Step)))
-		}
+		timeAxis(b, h.X, h.From, h.From+float64(n)*h.Step, names, wide-8, total-6)
 		b.WriteString("</svg>\n")
 		fmt.Fprintf(b, "<div class=\"key\"><span>strongest: %s</span></div>\n", escape(h.Unit.Format(top)))
 	})

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"html"
 	"io"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -46,15 +47,20 @@ func (p *Page) HTML(w io.Writer, picture *Picture) error {
 		"; style-src " + hashOf(css) + "\">\n")
 	b.WriteString("<meta name=\"color-scheme\" content=\"light dark\">\n<title>" + escape(p.Title) +
 		"</title>\n<style>" + css + "</style>\n</head>\n<body>\n")
-	b.WriteString("<header><h1>" + escape(p.Title) + "</h1>\n")
+	b.WriteString("<header><h1 title=\"" + escape(p.Title) + "\">" + escape(p.Title) + "</h1>\n")
 	for _, l := range p.Lines {
 		b.WriteString("<p>" + escape(l) + "</p>\n")
 	}
 	b.WriteString("</header>\n")
 	if picture != nil {
+		for i := range p.Sections {
+			if s := &p.Sections[i]; s.Lead {
+				s.html(&b, "")
+			}
+		}
 		b.WriteString(picture.Markup)
 	}
-	b.WriteString(p.Body())
+	b.WriteString(p.withLinks(picture != nil))
 	if picture != nil {
 		var data bytes.Buffer
 		json.HTMLEscape(&data, picture.Data)
@@ -73,30 +79,55 @@ func hashOf(text string) string {
 }
 
 // Body returns the sections, and links to them, as HTML.
-func (p *Page) Body() string {
+func (p *Page) Body() string { return p.withLinks(false) }
+
+// withLinks is Body; led says that the lead sections are on the page already.
+func (p *Page) withLinks(led bool) string {
 	var b strings.Builder
+	p.body(&b, "", led)
+	for i, part := range p.Parts {
+		b.WriteString("<div class=\"report\"><h2 class=\"of\">" + escape(part.Name) + "</h2>\n")
+		for _, l := range part.Page.Lines {
+			b.WriteString("<p>" + escape(l) + "</p>\n")
+		}
+		part.Page.body(&b, "-"+strconv.Itoa(i+1), false)
+		b.WriteString("</div>\n")
+	}
+	return b.String()
+}
+
+// body writes the sections, with a suffix to their IDs, which are once on a page.
+func (p *Page) body(b *strings.Builder, suffix string, led bool) {
 	if len(p.Sections) > 1 {
 		b.WriteString("<nav aria-label=\"sections\"><ul>\n")
 		for i := range p.Sections {
-			b.WriteString("<li><a href=\"#" + escape(p.Sections[i].ID) + "\">" +
+			b.WriteString("<li><a href=\"#" + escape(p.Sections[i].ID+suffix) + "\">" +
 				escape(p.Sections[i].Title) + "</a></li>\n")
 		}
 		b.WriteString("</ul></nav>\n")
 	}
-	b.WriteString("<main>\n")
-	for i := range p.Sections {
-		s := &p.Sections[i]
-		b.WriteString("<section id=\"" + escape(s.ID) + "\">\n<h2>" + escape(s.Title) + "</h2>\n")
-		if s.Note != "" {
-			b.WriteString("<p class=\"note\">" + escape(s.Note) + "</p>\n")
-		}
-		for _, block := range s.Blocks {
-			block.html(&b)
-		}
-		b.WriteString("</section>\n")
+	main := "main"
+	if suffix != "" {
+		main = "div" // a page has one main
 	}
-	b.WriteString("</main>\n")
-	return b.String()
+	b.WriteString("<" + main + ">\n")
+	for i := range p.Sections {
+		if s := &p.Sections[i]; !s.Lead || !led {
+			s.html(b, suffix)
+		}
+	}
+	b.WriteString("</" + main + ">\n")
+}
+
+func (s *Section) html(b *strings.Builder, suffix string) {
+	b.WriteString("<section id=\"" + escape(s.ID+suffix) + "\">\n<h2>" + escape(s.Title) + "</h2>\n")
+	if s.Note != "" {
+		b.WriteString("<p class=\"note\">" + escape(s.Note) + "</p>\n")
+	}
+	for _, block := range s.Blocks {
+		block.html(b)
+	}
+	b.WriteString("</section>\n")
 }
 
 // escape makes text safe in HTML, and control characters and what is not UTF-8 visible.
@@ -153,20 +184,31 @@ const style = `:root{--fg:#1a1a1f;--dim:#5c5f66;--bg:#fff;--line:#e1e3e8;--head:
 @media (prefers-color-scheme:dark){:root{--fg:#e7e8ec;--dim:#a0a4ad;--bg:#16171b;--line:#33363d;--head:#1f2126;--c0:#78a9ff;--c1:#ff9d4d;--c2:#4fc99a;--c3:#cf94f0;--c4:#ff8597;--c5:#cfcf6b;--heat:120,169,255}}
 *{box-sizing:border-box}
 body{margin:0 auto;padding:1.5rem;max-width:76rem;font:15px/1.5 system-ui,sans-serif;color:var(--fg);background:var(--bg)}
-h1{font-size:1.4rem;margin:0 0 .3rem;overflow-wrap:anywhere}
+h1{font-size:1.4rem;margin:0 0 .3rem;overflow-wrap:anywhere;display:-webkit-box;-webkit-box-orient:vertical;-webkit-line-clamp:3;overflow:hidden}
 h2{font-size:1.1rem;margin:2.2rem 0 .4rem;padding-top:.6rem;border-top:1px solid var(--line)}
 h3,caption{font-size:.95rem;font-weight:600;text-align:left;margin:.9rem 0 .3rem}
 h2,h3,figcaption,caption{overflow-wrap:anywhere}
 p{margin:.2rem 0;overflow-wrap:anywhere}
 header p,.note{color:var(--dim)}
 .note{max-width:60rem}
-nav ul{display:flex;flex-wrap:wrap;gap:.2rem 1rem;list-style:none;padding:0;margin:1rem 0}
+nav{position:sticky;top:0;z-index:3;background:var(--bg);border-bottom:1px solid var(--line)}
+nav ul{display:flex;gap:0 1rem;list-style:none;padding:0;margin:0;overflow-x:auto}
+nav a{display:block;padding:.25rem 0;white-space:nowrap}
+section{scroll-margin-top:2.6rem}
+.report .of{font-size:1.3rem}
+.finding{border-left:4px solid var(--line);padding:.1rem .8rem;margin:.8rem 0}
+.finding.wrong{border-color:var(--c4)}
+.finding h3{margin:.2rem 0}
+.finding small{font-weight:400;color:var(--dim)}
+.story{overflow-x:auto;background:var(--head);padding:.5rem .7rem;font-size:.8rem}
+summary{cursor:pointer;padding:.2rem 0}
+.plot{overflow-x:auto}
 a{color:var(--c0)}
 .scroll{overflow-x:auto;margin:.5rem 0 1rem}
 table{border-collapse:collapse;font-size:.86rem;font-variant-numeric:tabular-nums}
 th,td{padding:.2rem .6rem;text-align:right;white-space:nowrap;border-bottom:1px solid var(--line)}
 th{background:var(--head);font-weight:600;position:sticky;top:0}
-.left{text-align:left;white-space:normal;overflow-wrap:anywhere;min-width:5rem}
+.left{text-align:left;white-space:normal;overflow-wrap:anywhere;min-width:7rem}
 figure{margin:.6rem 0 1.2rem}
 figcaption{font-size:.95rem;font-weight:600;margin-bottom:.2rem}
 svg{display:block;width:100%;height:auto;max-width:60rem}
@@ -179,5 +221,6 @@ svg text{fill:var(--dim);font:11px system-ui,sans-serif}
 .h{fill:rgb(var(--heat))}
 .line{fill:none;stroke-width:1.6;stroke-linejoin:round}
 .d1{stroke-dasharray:6 3}.d2{stroke-dasharray:2 3}.d3{stroke-dasharray:8 3 2 3}.d4{stroke-dasharray:4 2}.d5{stroke-dasharray:1 2}
+@media (max-width:48rem){.plot svg{width:56rem;max-width:none}}
 @media print{body{max-width:none;padding:0;font-size:11px}nav{display:none}section{break-inside:auto}figure,tr{break-inside:avoid}th{position:static}.scroll{overflow:visible}}
 `

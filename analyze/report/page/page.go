@@ -15,6 +15,13 @@ type Page struct {
 	Title    string
 	Lines    []string // below the title: of what it is
 	Sections []Section
+	Parts    []Part // below the sections
+}
+
+// Part is what a page of several tapes says of one of them.
+type Part struct {
+	Name string
+	Page *Page
 }
 
 // Section is one view of the data.
@@ -24,9 +31,12 @@ type Section struct {
 	Note   string // what the numbers mean, in a sentence or two; "" if that is plain
 	Blocks []Block
 	Data   any // the same numbers for JSON
+	// Lead sections stand before the picture.
+	Lead bool
 }
 
-// Block is a part of a section: *Table, *Chart, *Bars, *Heat, *Flame or Line.
+// Block is a part of a section: *Table, *Chart, *Bars, *Heat, *Flame,
+// *Finding, *Fold or Line.
 type Block interface {
 	html(b *strings.Builder)
 	text(b *strings.Builder)
@@ -87,6 +97,19 @@ func (p *Page) Text(w io.Writer) error {
 	for _, l := range p.Lines {
 		b.WriteString(report.Printable(l) + "\n")
 	}
+	p.sectionsText(&b)
+	for _, part := range p.Parts {
+		b.WriteString("\n" + report.Printable(part.Name) + "\n")
+		for _, l := range part.Page.Lines {
+			b.WriteString(report.Printable(l) + "\n")
+		}
+		part.Page.sectionsText(&b)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (p *Page) sectionsText(b *strings.Builder) {
 	for i := range p.Sections {
 		s := &p.Sections[i]
 		b.WriteString("\n" + strings.ToUpper(report.Printable(s.Title)) + "\n")
@@ -94,21 +117,34 @@ func (p *Page) Text(w io.Writer) error {
 			if j > 0 && !(isLine(block) && isLine(s.Blocks[j-1])) {
 				b.WriteByte('\n')
 			}
-			block.text(&b)
+			block.text(b)
 		}
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
 }
 
 func isLine(b Block) bool { _, ok := b.(Line); return ok }
 
-// JSON writes the data of the sections as one object with their IDs as names, behind the
-// version, which is that of all fields: they are only ever added to.
-func (p *Page) JSON(w io.Writer) error {
-	v := map[string]any{"version": 1}
+func (p *Page) data() map[string]any {
+	v := map[string]any{}
 	for i := range p.Sections {
 		v[p.Sections[i].ID] = p.Sections[i].Data
+	}
+	return v
+}
+
+// JSON writes the data of the sections as one object with their IDs as names, behind the
+// version, which is that of all fields: they are only ever added to. Parts are in "tapes".
+func (p *Page) JSON(w io.Writer) error {
+	v := p.data()
+	v["version"] = 1
+	if len(p.Parts) > 0 {
+		var tapes []map[string]any
+		for _, part := range p.Parts {
+			d := part.Page.data()
+			d["name"] = part.Name
+			tapes = append(tapes, d)
+		}
+		v["tapes"] = tapes
 	}
 	return jsonout.Object(w, v)
 }

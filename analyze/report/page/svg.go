@@ -30,11 +30,11 @@ func SVG(w io.Writer, block Block) error {
 	if !ok {
 		return errors.New("there is nothing to draw")
 	}
-	const head, line, letter = 24.0, 18.0, 6.5 // heights, and the width of a letter
+	const head, line = 24.0, 18.0
 	x, y := left, high+head+line-4
 	var names strings.Builder
 	for k, s := range series {
-		width := 24 + letter*float64(len([]rune(s.Name)))
+		width := 24 + labelLetter*float64(len([]rune(s.Name)))
 		if x > left && x+width > wide {
 			x, y = left, y+line
 		}

@@ -3,9 +3,10 @@
 package suite
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/iotape/iotape/analyze/flow"
 	"github.com/iotape/iotape/analyze/flow/show"
@@ -38,20 +39,28 @@ func newFindings(*collector) view { return &findings{} }
 func (v *findings) see(*seen) {}
 
 func (v *findings) section(c *collector) page.Section {
-	s := page.Section{ID: "findings", Title: "Findings in the flow of data",
+	return findingsOf(c.ctx, []*trace.Tape{c.tape}, &c.o)
+}
+
+// findingsOf is the section for tapes, whose data went from one to another.
+func findingsOf(ctx context.Context, tapes []*trace.Tape, o *Options) page.Section {
+	s := page.Section{ID: "findings", Title: "Findings in the flow of data", Lead: true,
 		Note: "Data that is not what was sent, written or held elsewhere, and what else its flow shows. " +
-			"iotape flow shows the ways of data, and takes several tapes."}
+			"iotape flow follows data from and to any event, file or connection."}
 	d := findingsData{Findings: []show.Finding{}}
-	m := c.tape.Manifest()
-	if !slices.Contains(c.o.Sections, "findings") &&
-		(m.Counts.Events > mostFindingEvents || m.Content.UniqueBytes > mostFindingBytes) {
+	var events, content uint64
+	for _, t := range tapes {
+		m := t.Manifest()
+		events, content = events+m.Counts.Events, content+m.Content.UniqueBytes
+	}
+	if !slices.Contains(o.Sections, "findings") && (events > mostFindingEvents || content > mostFindingBytes) {
 		s.Data = d
 		s.Blocks = []page.Block{page.Line(fmt.Sprintf(
-			"not computed, because the tape has %s and %s of different content: iotape report --section findings",
-			report.Plural(m.Counts.Events, "event", "events"), report.Bytes(m.Content.UniqueBytes)))}
+			"not computed, because of %s and %s of different content: iotape report --section findings, or iotape flow",
+			report.Plural(events, "event", "events"), report.Bytes(content)))}
 		return s
 	}
-	f, err := flow.Load(c.ctx, []*trace.Tape{c.tape}, nil)
+	f, err := flow.Load(ctx, tapes, nil)
 	if err != nil {
 		s.Data = d
 		s.Blocks = []page.Block{page.Line("not computed: " + err.Error())}
@@ -63,11 +72,11 @@ func (v *findings) section(c *collector) page.Section {
 	}
 	d.Wrong = d.Numbers["wrong"]
 	d.Findings = show.Findings(f)
-	s.Data, s.Blocks = d, d.blocks(c.o.Top)
+	s.Data, s.Blocks = d, d.blocks(cmp.Or(o.Top, defaultTop))
 	return s
 }
 
-// blocks shows the first findings.
+// blocks shows the first findings of each kind.
 func (d *findingsData) blocks(most int) []page.Block {
 	line := fmt.Sprintf("%s of data that is not what it should be; %s moved %s",
 		report.Plural(uint64(d.Wrong), "finding", "findings"),
@@ -77,9 +86,29 @@ func (d *findingsData) blocks(most int) []page.Block {
 	for _, n := range d.Notes {
 		blocks = append(blocks, page.Line("note: "+n))
 	}
-	if len(d.Findings) == 0 {
-		return blocks
+	shown := map[string]int{}
+	hints := &page.Fold{}
+	for i := range d.Findings {
+		x := &d.Findings[i]
+		if shown[x.Kind]++; shown[x.Kind] > most {
+			continue
+		}
+		list := &blocks
+		if !x.Wrong {
+			list = &hints.Blocks
+		}
+		*list = append(*list, &page.Finding{Kind: x.Kind, Wrong: x.Wrong, Text: x.Text, Events: x.Events,
+			Confidence: x.Confidence, Decide: x.Decide, Story: x.Story})
 	}
-	return append(blocks, tableOf("", []string{"finding", "events", "what"}, 3, d.Findings, most,
-		func(x *show.Finding) []string { return []string{x.Kind, strings.Join(x.Events, ", "), x.Text} }))
+	if n := len(hints.Blocks); n > 0 {
+		hints.Title = report.Plural(uint64(n), "thing", "things") + " that need not be wrong"
+		blocks = append(blocks, hints)
+	}
+	for _, p := range flow.Problems {
+		if n := shown[string(p)]; n > most {
+			blocks = append(blocks, page.Line(fmt.Sprintf("… %s: %s in all (--top, or iotape flow)", p,
+				report.Count(uint64(n)))))
+		}
+	}
+	return blocks
 }

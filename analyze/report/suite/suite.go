@@ -241,7 +241,8 @@ func (c *collector) remove(host uint32, name string, at int64) {
 
 func (c *collector) title() string {
 	h := c.tape.Host(0)
-	return cmp.Or(strings.Join(h.Command, " "), h.Target, c.tape.Name())
+	// A script in an argument has lines; a title is one.
+	return cmp.Or(strings.Join(strings.Fields(strings.Join(h.Command, " ")), " "), h.Target, c.tape.Name())
 }
 
 // opName names the operation of a call.
