@@ -167,7 +167,8 @@ func (f *Flow) within(a, b uint32) int64 {
 }
 
 // framed finds an item in one of the next moves, with a header or a trailer: content that is
-// periodic or short is not found by its pieces.
+// periodic or short is not found by its pieces. A move whose content the process took in as it is
+// passes that on, and is not searched: reading it again costs as much as the rest of the analysis.
 func (x *passing) framed(i int, add func(k uint32, o out)) {
 	f := x.w.f
 	r := x.items[i].move
@@ -175,7 +176,7 @@ func (x *passing) framed(i int, add func(k uint32, o out)) {
 	for k := r + 1; int(k) < len(f.moves) && k-r <= nextMoves; k++ {
 		v := &f.moves[k]
 		if !v.write() || v.class == m.class || v.class == 0 || f.processOf(k) != x.process ||
-			v.bytes() < m.bytes() || v.bytes() > m.bytes()+mostFrame {
+			v.bytes() < m.bytes() || v.bytes() > m.bytes()+mostFrame || f.takenIn(v.class, x.process) > 0 {
 			continue
 		}
 		if list := x.outs[v.object]; slices.ContainsFunc(list[max(0, len(list)-nextMoves):],
