@@ -143,10 +143,12 @@ func (w *words) describe(name string) string {
 
 // glob is a pattern for names: as in path.Match, but "**" fits slashes too; one without
 // a slash is for the last part of a name, and one that fits a directory fits everything
-// below it.
+// below it. One that has a slash but does not begin with one may begin at each part of an
+// absolute name: otherwise it could fit none.
 type glob struct {
 	text  string
 	parts []string // between the slashes; nil if there is none
+	deep  []string // the same for absolute names
 }
 
 func newGlob(text string) (glob, error) {
@@ -156,6 +158,9 @@ func newGlob(text string) (glob, error) {
 	g := glob{text: text}
 	if strings.Contains(text, "/") {
 		g.parts = strings.Split(text, "/")
+		if g.deep = g.parts; g.parts[0] != "" {
+			g.deep = append([]string{"**"}, g.parts...)
+		}
 	}
 	return g, nil
 }
@@ -164,6 +169,9 @@ func (g *glob) fits(name string) bool {
 	if g.parts == nil {
 		ok, _ := path.Match(g.text, lastPart(name))
 		return ok
+	}
+	if strings.HasPrefix(name, "/") {
+		return fitParts(g.deep, name)
 	}
 	return fitParts(g.parts, name)
 }
