@@ -143,7 +143,7 @@ var fields = [numFields]field{
 	fieldExt:         {name: "ext", aliases: []string{"extension"}, typ: typeText, several: true, cost: 10, about: "what stands behind the last dot of that"},
 	fieldSignal:      {name: "signal", aliases: []string{"sig"}, typ: typeSignal, hi: 64, cost: 1, about: "signal that was delivered, or that ended the thread, by name (SIGTERM, TERM) or number"},
 	fieldAddr:        {name: "addr", aliases: []string{"address"}, typ: typeAddress, several: true, cost: 25, about: "addresses of sockets: 10.0.0.7, 10.0.0.0/8, ::1, or the path of a local one"},
-	fieldPort:        {name: "port", typ: typeNumber, several: true, hi: 65535, cost: 25, about: "ports of sockets"},
+	fieldPort:        {name: "port", typ: typeNumber, several: true, hi: 65535, cost: 25, about: "ports of sockets, by number or by the service's name on this machine"},
 	fieldLocal:       {name: "local", typ: typeAddress, several: true, cost: 25, about: "addresses of the sockets' own ends, as addr"},
 	fieldLocalPort:   {name: "local_port", typ: typeNumber, several: true, hi: 65535, cost: 25, about: "ports of these"},
 	fieldPeer:        {name: "peer", typ: typeAddress, several: true, cost: 25, about: "addresses of what the sockets are connected to, as addr"},

@@ -292,6 +292,8 @@ func TestProgramsAndSockets(t *testing.T) {
 	}{
 		{named, "port = 5432", true}, {named, "port = 4242", true}, {named, "local_port = 4242", true},
 		{named, "local_port = 5432", false}, {named, "peer_port = 5432", true}, {named, "peer_port = 4242", false},
+		{named, "port = ssh", false}, {named, "port in {ssh, 5000..6000}", true}, {connect, "port = https", true},
+		{connect, "peer_port = https", true}, {connect, "port != https", false},
 		{named, "addr = 10.1.2.4", true}, {named, "local = 10.1.2.4", true}, {named, "local = 10.1.2.3", false},
 		{named, "peer = 10.1.2.3", true}, {named, "peer in {10.1.2.4/32}", false},
 		{local, "peer = /run/x", true}, {local, "addr = /run/x", true}, {local, "local = /run/x", false},

@@ -4,6 +4,7 @@ package predicate
 
 import (
 	"math"
+	"net"
 	"os/user"
 	"strconv"
 	"strings"
@@ -55,11 +56,8 @@ func (c *checker) number(f *field, v *value, text string) (int64, error) {
 		return unsigned(makeDevice(a, b)), nil
 	}
 	sign, digits, unit := divide(text)
-	if digits == "" && (f.id == fieldUID || f.id == fieldGID) {
-		return c.account(f, v, text)
-	}
 	if digits == "" {
-		return 0, c.wrong(v, "", "%s is compared with a number, and %s is none", f.name, Quote(text))
+		return c.named(f, v, text)
 	}
 	if f.isTime() && unit != "" && timeUnits[unit] == 0 {
 		if d, err := time.ParseDuration(text); err == nil {
@@ -82,6 +80,27 @@ func (c *checker) number(f *field, v *value, text string) (int64, error) {
 		return unsigned(uint64(n)), nil
 	}
 	return n, nil
+}
+
+// named returns the number of a field that has a name instead of it.
+func (c *checker) named(f *field, v *value, name string) (int64, error) {
+	switch f.id {
+	case fieldUID, fieldGID:
+		return c.account(f, v, name)
+	case fieldPort, fieldLocalPort, fieldPeerPort:
+		return c.service(v, name)
+	}
+	return 0, c.wrong(v, "", "%s is compared with a number, and %s is none", f.name, Quote(name))
+}
+
+// service returns the port of a service that is named, of TCP or else of UDP.
+func (c *checker) service(v *value, name string) (int64, error) {
+	for _, network := range []string{"tcp", "udp"} {
+		if port, err := net.LookupPort(network, name); err == nil && name != "" {
+			return int64(port), nil
+		}
+	}
+	return 0, c.wrong(v, "write the number of its port", "this machine knows no service %s", Quote(name))
 }
 
 // account returns the number of a user or group that is named: of this machine, as a tape has
