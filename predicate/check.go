@@ -226,12 +226,22 @@ func (c *checker) opTest(f *field, n *comparison) (*test, error) {
 		for i := range n.values {
 			v := &n.values[i]
 			if name := strings.ToLower(v.text); f.typ != typeOp && !seen[name] || f.typ == typeOp && !seen[v.text] {
-				return nil, c.wrong(v, suggest(v.text, slices.Sorted(maps.Keys(seen))),
-					"there is no %s %s", f.name, Quote(v.text))
+				return nil, c.wrong(v, suggestOp(v.text, seen), "there is no %s %s", f.name, Quote(v.text))
 			}
 		}
 	}
 	return t, nil
+}
+
+// suggestOp returns a hint with the name that is nearest to a misspelt one. Some functions of the C library
+// differ from their calls by an ending alone: it counts more than letters.
+func suggestOp(name string, names map[string]bool) string {
+	for _, near := range []string{name + "64", strings.TrimSuffix(name, "64")} {
+		if names[near] {
+			return "did you mean " + near + "?"
+		}
+	}
+	return suggest(name, slices.Sorted(maps.Keys(names)))
 }
 
 // addSlots adds to a set the slots whose names fit, and returns all names that there are.
