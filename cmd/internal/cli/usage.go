@@ -70,6 +70,9 @@ func FlagError(cmd *cobra.Command, err error) error {
 		if live, isLive := liveHabits[string(flag)]; isLive && cmd.Flags().Lookup("print-to") != nil {
 			text = live
 		}
+		if flag == 'o' && cmd.HasParent() { // not a habit of strace: another command of iotape has it
+			text = "the arguments are: " + cmd.UseLine()
+		}
 		if ok {
 			text = strings.Replace(text, "%s", filtering(cmd), 1)
 			return hint.With(err, "%s", strings.Replace(text, "%v", givenTo(flag), 1))

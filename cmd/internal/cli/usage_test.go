@@ -41,6 +41,10 @@ func TestUsageErrors(t *testing.T) {
 			"to select the calls on a path: iotape look --filter 'path = /etc/passwd'"},
 		{[]string{"look", "-s", "9"}, "unknown shorthand flag: 's' in -s",
 			"all bytes are recorded: iotape print TAPE --max-bytes N shows more of them"},
+		{[]string{"look", "-o", "x"}, "unknown shorthand flag: 'o' in -o",
+			"the arguments are: iotape look TAPE FILE [flags]"},
+		{[]string{"-o", "x"}, "unknown shorthand flag: 'o' in -o",
+			"name the tape after the subcommand: iotape record -o TAPE -- COMMAND"},
 	} {
 		root := &cobra.Command{Use: "iotape", SilenceErrors: true, SilenceUsage: true}
 		root.SetFlagErrorFunc(FlagError)
