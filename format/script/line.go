@@ -255,6 +255,9 @@ func (w *writer) appendMark(dst []byte, ev *event.Event) []byte {
 		}
 		dst = stracetext.AppendQuoted(dst, []byte(dir))
 		dst = strconv.AppendUint(append(dst, " umask 0"...), ev.Args[0], 8)
+		if len(ev.Paths) > 1 { // it is not the machine's
+			dst = stracetext.AppendQuoted(append(dst, " root "...), []byte(ev.Paths[1].Abs))
+		}
 	case event.Inherited:
 		dst = w.appendInherited(dst, ev)
 	case event.Signalled:

@@ -232,9 +232,21 @@ func (c *compiler) start(p *scanner, t *times) error {
 			return err
 		}
 	}
+	root := "" // the machine's
+	if p.space(); !p.end() {
+		if err := p.keyword("root"); err != nil {
+			return err
+		}
+		if root, err = p.text("a directory"); err != nil {
+			return err
+		}
+	}
 	r := &trace.Record{Type: trace.RecStart, PID: t.pid, TID: t.tid, Umask: uint32(umask), Exit: t.exit}
-	if dir != "" { // else it is not known
+	if dir != "" || root != "" { // else it is not known
 		r.Pieces = []trace.Piece{{Len: uint32(len(dir)), Data: []byte(dir)}}
+	}
+	if root != "" {
+		r.Pieces = append(r.Pieces, trace.Piece{Arg: 1, Len: uint32(len(root)), Data: []byte(root)})
 	}
 	return c.w.Record(r)
 }

@@ -126,6 +126,51 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
+// Working and root directories of the start are the same in a tape of the script of a tape.
+func TestStart(t *testing.T) {
+	tape, err := compile(t, map[string]string{"skeleton": treeHead, "replay": replayHead +
+		`1 start "/home/u" umask 027` + "\n" +
+		`2 start "/jail/a b" umask 022 root "/jail"` + "\n" +
+		`3 start "" umask 022 root "/j\"il"  # only the root is known` + "\n" +
+		`4 start ""` + "\n" +
+		`1 close(1) = -1 EBADF` + "\n"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "script")
+	if _, err := script.Write(context.Background(), tape, script.Tree{}, dir); err != nil {
+		t.Fatal(err)
+	}
+	again, err := compileDir(t, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `1 [/home/u] 027
+2 [/jail/a b /jail] 022
+3 [ /j"il] 022
+4 [] 022
+`
+	for name, tape := range map[string]*trace.Tape{"compiled": tape, "compiled again": again} {
+		got := ""
+		for ev, err := range tape.Events() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if ev.Kind != event.Started {
+				continue
+			}
+			dirs := []string{}
+			for i := range ev.Paths {
+				dirs = append(dirs, ev.Paths[i].Abs)
+			}
+			got += fmt.Sprintf("%d %v 0%o\n", ev.TID, dirs, ev.Args[0])
+		}
+		if got != want {
+			t.Errorf("%s:\n%swant\n%s", name, got, want)
+		}
+	}
+}
+
 // A script that is written by hand needs no more than the calls.
 func TestDefaults(t *testing.T) {
 	tape, err := compile(t, map[string]string{
@@ -217,6 +262,7 @@ func TestErrors(t *testing.T) {
 		{"replay", replayHead + "2.0 0.0 1 close(3) = 0\n1.0 0.0 1 close(4) = 0\n", "replay:3:1: it returns 1.000000000 s before the line above does; lines are in the order of returns: correct the time, or leave out all times of the line"},
 		{"replay", replayHead + "fstat(3, {st_size=4}) = 0", "replay:2:10: statbuf: the fields st_dev, st_ino, st_mode, st_nlink, st_uid, st_gid, st_rdev, st_blksize, st_blocks, st_atime, st_mtime, st_ctime are missing; write all of them, or _ for an argument that is not compared"},
 		{"replay", replayHead + "exit", "replay:2:5: a value was expected"},
+		{"replay", replayHead + `start "/" umask 022 rot "/a"`, "replay:2:21: root was expected"},
 		{"replay", replayHead + "close 3", "replay:2:1: close: no such event; a call has arguments in parentheses"},
 		{"replay", replayHead + "close(3) = 0 wth request=\"\"", `replay:2:14: "wth request=\"\"": nothing more was expected; more than the result stands behind: with`},
 		{"skeleton", treeHead + `mkdr "a"`, `skeleton:2:1: "mkdr \"a\"": no such command; did you mean mkdir?`},
