@@ -430,3 +430,47 @@ func (e *env) attach(t *testing.T, args ...string) (end func(), said string) {
 	t.Fatalf("the recording did not begin: %v\n%s", cmd.Wait(), said)
 	return nil, ""
 }
+
+// TestAttachChroot: the names of a process that was chrooted before its recording began are those of the host.
+func TestAttachChroot(t *testing.T) {
+	testenv.NeedRoot(t)
+	testenv.NeedProgram(t, "python3")
+	const program = `
+import os, sys
+os.makedirs("jail/d"); os.chroot("jail"); os.chdir("/d")
+print("x", flush=True)
+sys.stdin.read()
+os.close(os.open("/top", os.O_CREAT|os.O_WRONLY))
+os.close(os.open("here", os.O_CREAT|os.O_WRONLY))
+os.close(os.open("../../up", os.O_CREAT|os.O_WRONLY))`
+	forBackends(t, func(t *testing.T, backend string) {
+		e := runEnv(t)
+		cmd := exec.Command("python3", "-I", "-S", "-c", program)
+		cmd.Dir = e.dir
+		in, out := pipes(t, cmd)
+		defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+		if _, err := out.Read(make([]byte, 1)); err != nil {
+			t.Fatal(err)
+		}
+		end, _ := e.attach(t, "-o", "t.tape", "--backend", backend, "--pid", strconv.Itoa(cmd.Process.Pid),
+			"--until", "kind = exited")
+		if err := in.Close(); err != nil {
+			t.Fatal(err)
+		}
+		end()
+		want := map[string]string{"/top": "jail/top", "here": "jail/d/here", "../../up": "jail/up"}
+		e.events(t, "t.tape", func(ev *event.Event) {
+			for _, p := range ev.Paths {
+				if name, ok := want[p.Raw]; ok && ev.Kind == event.Call {
+					if want := filepath.Join(e.dir, name); p.Reached() != want {
+						t.Errorf("%s is %s, want %s", p.Raw, p.Reached(), want)
+					}
+					delete(want, p.Raw)
+				}
+			}
+		})
+		if len(want) > 0 {
+			t.Errorf("the tape has no calls with the names %v", want)
+		}
+	}, "interpose") // which records no processes that run already
+}

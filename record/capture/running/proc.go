@@ -175,14 +175,17 @@ func Field(b []byte, name string) []byte {
 	return nil
 }
 
-// place describes where a thread is: working directory and umask.
+// place describes where a thread is: working directory, umask and, if it is not ours, root directory.
 func place(pid, tid int, at uint64) trace.Record {
 	d := dir(pid, tid)
 	status, _ := os.ReadFile(d + "status")
 	mask, _ := strconv.ParseUint(string(Field(status, "Umask:")), 8, 32)
+	pieces := link(d + "cwd")
+	if root := target(d + "root"); root != "" && root != "/" {
+		pieces = append(pieces, trace.Piece{Arg: 1, Len: uint32(len(root)), Data: []byte(root)})
+	}
 	return trace.Record{
-		Type: trace.RecStart, PID: uint32(pid), TID: uint32(tid), Exit: at, Umask: uint32(mask),
-		Pieces: link(d + "cwd"),
+		Type: trace.RecStart, PID: uint32(pid), TID: uint32(tid), Exit: at, Umask: uint32(mask), Pieces: pieces,
 	}
 }
 
