@@ -171,7 +171,7 @@ func (s *session) query(ctx context.Context, query string, args ...any) (_ *Rows
 		return nil, err
 	}
 	if r.rows, err = s.conn.QueryContext(ctx, query, args...); err != nil {
-		return nil, fmt.Errorf("query: %w", err)
+		return nil, fmt.Errorf("query: %w", engineError{err})
 	}
 	if r.columns, err = r.rows.Columns(); err != nil {
 		return nil, fmt.Errorf("query: %w", err)
@@ -277,13 +277,25 @@ func glob(path string) string {
 	return strings.NewReplacer("[", "[[]", "*", "[*]", "?", "[?]").Replace(path)
 }
 
+// engineError is an error of the engine without its excerpt of the statement, whose arrow points nowhere on one line.
+type engineError struct{ error }
+
+// Error returns the message up to the excerpt.
+func (e engineError) Error() string {
+	text, _, _ := strings.Cut(e.error.Error(), "\n\nLINE ")
+	return text
+}
+
+// Unwrap returns the engine's own error.
+func (e engineError) Unwrap() error { return e.error }
+
 // selects checks that query is one SELECT: nothing else could be kept from writing
 // to the files that the views read.
 func selects(ctx context.Context, conn *sql.Conn, query string) error {
 	return conn.Raw(func(c any) error {
 		st, err := c.(driver.ConnPrepareContext).PrepareContext(ctx, query)
 		if err != nil {
-			return fmt.Errorf("query: %w", err)
+			return fmt.Errorf("query: %w", engineError{err})
 		}
 		defer st.Close()
 		s, ok := st.(*duckdb.Stmt)
