@@ -255,6 +255,42 @@ func TestEveryCommandTried(t *testing.T) {
 	}
 }
 
+// TestHelpOfFlags looks in the help of each command for flags whose value has no name, and for defaults that are
+// nothing.
+func TestHelpOfFlags(t *testing.T) {
+	t.Parallel()
+	iotape := testenv.Iotape(t)
+	typeName := regexp.MustCompile(
+		`(?m)^ +(?:-., )?--[a-z0-9-]+ (?:u?int(?:s|64)?|float64|string(?:s|Array)?|duration)(?: .*|$)`)
+	noDefault := regexp.MustCompile(`(?m)^ +.*--.*\(default (?:\[\])?\)$`)
+	seen := map[string]bool{}
+	for _, line := range everyCommand {
+		words := strings.Fields(line)
+		if words[0] == "HOSTILE" {
+			continue
+		}
+		for n := 1; n <= min(2, len(words)); n++ {
+			name := strings.Join(words[:n], " ")
+			out, err := exec.Command(iotape, append(slices.Clone(words[:n]), "--help")...).Output()
+			if seen[string(out)] || n == 2 && err != nil {
+				continue
+			}
+			if err != nil {
+				t.Errorf("%s --help: %v", name, err)
+			}
+			seen[string(out)] = true
+			for _, wrong := range []*regexp.Regexp{typeName, noDefault} {
+				for _, flag := range wrong.FindAllString(string(out), -1) {
+					t.Errorf("the help of %s has the flag\n%s", name, flag)
+				}
+			}
+		}
+	}
+	if len(seen) < 45 {
+		t.Errorf("%d different texts of help, want 45 or more", len(seen))
+	}
+}
+
 // marks are what iotape itself writes to a terminal: colours, the line of a progress, ends of lines.
 var marks = regexp.MustCompile("\x1b\\[[0-9;]*m|\r\x1b\\[K|\r\n")
 

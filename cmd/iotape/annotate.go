@@ -61,7 +61,7 @@ replay could not finish, and names the events that wait for each other.`,
 	f.BoolVar(&a.text, "text", false,
 		"write the stored annotations as text, or, if none are stored, those that annotate finds")
 	f.StringVar(&a.from, "from", "", "read the annotations from `FILE`, in the form of --text")
-	f.UintSliceVar(&a.pids, "pid", nil, "with --text: only the events of these processes or threads")
+	cli.AddPIDs(f, &a.pids, "with --text: only events of the process or thread `PID`, or of several with commas")
 	f.BoolVar(&a.json, "json", false, "print one JSON object, with times in ns")
 	cmd.MarkFlagsMutuallyExclusive("text", "json", "from")
 	return cmd

@@ -60,9 +60,9 @@ AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, or AWS_SHARED_CREDENTIALS_
 	a.where.Add(cmd)
 	a.lake.Add(cmd)
 	a.lake.AddFindings(cmd)
-	f.DurationVar(&a.Every, "every", 0, "continue, and repeat after this time; 0 means run once")
+	f.DurationVar(&a.Every, "every", 0, "continue, and repeat after `TIME`; 0 means run once")
 	f.DurationVar(&a.Archive.Settle, "settle", time.Minute,
-		"how long to wait for a stream that may continue an ended one")
+		"wait for `TIME` for a stream that may continue an ended one")
 	f.Var(&a.keep, "keep", "remove tapes that were stored this long ago: 365d, 12h")
 	f.Var(&a.size, "keep-size", "remove the oldest tapes beyond this total size: 500G, 20T")
 	f.BoolVar(&a.Keep.DryRun, "dry-run", false,

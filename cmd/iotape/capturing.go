@@ -69,9 +69,10 @@ func (r *capturing) add(cmd *cobra.Command, verb, content, mmap string) {
 		"mask what looks secret before it is written: `PATTERNS` is a file of regular expressions, or builtin for "+
 			"private keys, tokens and passwords")
 	f.DurationVar(&r.holdMax, "hold-max", session.DefaultHoldMax,
-		"let the command go on when it has waited for so long for a recorder that is stopped, or whose output accepts "+
+		"let the command go on when it has waited for `TIME` for a recorder that is stopped, or whose output accepts "+
 			"nothing; 0 means never")
 	f.Var(&r.ring, "ring", "size of the buffers between kernel and recorder; 0 means 128M")
+	r.target.AddMaxTime(f)
 	f.Uint64Var(&r.maxEvents, "max-events", 0, "stop after `N` calls and signals that match the filter; 0 means never")
 	f.Var(&r.maxSize, "max-size", "stop when the recording has this size; 0 means never")
 	f.StringVar(&r.until, "until", "", "stop after the first event that matches `EXPR`, and the filter if there is one")

@@ -68,7 +68,7 @@ SIGINT or SIGTERM.`,
 	f.StringVar(&p.NATS, "nats", "", "use the NATS servers at `URL`, several with commas, and start no broker")
 	f.StringVar(&p.Seed, "key", "", "with --nats: a `FILE` with the collector's nkey seed")
 	f.StringVar(&p.TLS.CA, "ca", "", "with --nats: a `FILE` with the authorities that check the servers' certificates")
-	f.IntVar(&p.Replicas, "replicas", 1, "the number of brokers of a cluster that keep each batch")
+	f.IntVar(&p.Replicas, "replicas", 1, "keep each batch on `N` brokers of a cluster")
 	f.DurationVar(&p.Silent, "silent", 5*time.Minute, "report a host that was silent for `TIME`")
 	f.DurationVar(&p.Abandon, "abandon", 24*time.Hour, "end the streams of a host that was silent for `TIME`")
 	f.StringVar(&p.Program, "alarm", "", "run `PROGRAM` HOST SECONDS when a host is silent")

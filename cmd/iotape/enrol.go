@@ -61,7 +61,7 @@ send. A collector (for --nats) may do everything.`,
 	cmd.Flags().StringVar(&public, "public", "", "the public `KEY`, which begins with U")
 	cmd.Flags().StringVarP(&out, "output", "o", "", "make a key pair, and write the secret to `FILE`")
 	cmd.Flags().StringVar(&role, "role", string(broker.Agent),
-		"what the owner of the key may do: agent, reader or collector")
+		"`WHAT` the owner of the key may do: agent, reader or collector")
 	cmd.Flags().BoolVar(&replace, "replace", false, "give a name that is enrolled another key")
 	cmd.Flags().Var(&overlap, "overlap", "with --replace, accept the old key for `TIME` more, such as 7d or 12h")
 	return cmd

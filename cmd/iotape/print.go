@@ -64,10 +64,10 @@ and --csv writes a table. docs/print.md describes their fields. --filter selects
 	clock.AddLines(cmd)
 	f.Uint64Var(&p.o.From, "from", 0, "the first event, by its `SEQ`uence number")
 	f.Uint64Var(&p.o.To, "to", math.MaxUint64, "the last event, by its `SEQ`uence number")
-	f.Lookup("to").DefValue = ""
+	f.Lookup("to").DefValue = "0" // not shown
 	f.BoolVar(&p.o.Processes, "processes", false,
 		"also print a line for each program that is executed: directory, user, control group (docs/processes.md)")
-	f.UintSliceVar(&p.pids, "pid", nil, "only events of these processes or threads")
+	cli.AddPIDs(f, &p.pids, "only events of the process or thread `PID`, or of several with commas")
 	p.filter.Add(f)
 	cmd.MarkFlagsMutuallyExclusive("json", "csv")
 	return cmd

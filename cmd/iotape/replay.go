@@ -201,14 +201,15 @@ If a tape has several machines, each machine has its own directory in DIR. The p
 		"the most bytes of DIR's file system that the replay may take; it stops before a call that could take more "+
 			"(default: half of what is free, if that is 4 GiB or more)")
 	f.Uint64Var(&o.MaxFiles, "max-files", 0,
-		"the most files that the replay may make (default: half of those that DIR's file system has room for, if "+
+		"let the replay make at most `N` files (default: half of those that DIR's file system has room for, if "+
 			"that is a million or more)")
 	f.Uint64Var(&o.MaxOpen, "max-open", 0,
-		"the most descriptors that the replay may have open (default: the user's hard limit)")
+		"let the replay have at most `N` descriptors open (default: the user's hard limit)")
 	f.Var(&memory, "max-memory",
 		"the most memory that the process which makes the calls may have, without pages of files (default: three "+
 			"quarters of what is available, and 2G at least)")
-	f.DurationVar(&o.MaxTime, "max-time", 0, "the longest that the calls may take, such as 90s (default: no limit)")
+	f.DurationVar(&o.MaxTime, "max-time", 0,
+		"end the replay if its calls take longer than `TIME`, such as 90s (default: no limit)")
 	privilegedFlag(f, &o.PrivilegedFiles)
 	f.BoolVar(&o.PrivilegedFiles, "devices", false, "the name of --privileged-files up to version 0.2")
 	_ = f.MarkHidden("devices")

@@ -18,7 +18,7 @@ func run(args []string, c *cli.Console) int {
 	ctx, stop := signalContext()
 	defer stop()
 	root := newRoot(c)
-	root.SetArgs(args)
+	root.SetArgs(joinStacks(args))
 	cmd, err := root.ExecuteContextC(ctx)
 	return c.Finish(cmd, err)
 }

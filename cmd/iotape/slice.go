@@ -64,7 +64,8 @@ them.`,
 	f.StringSliceVar(&s.Classes, "class", nil,
 		"only calls of `CLASS` data, descriptor, meta, namespace, sync, lock, memory, process, socket or wait")
 	f.StringVar(&s.Host, "host", "",
-		"only this host, by its name or its number from 0; a slice of one host of a merged tape can be replayed")
+		"only the host `NAME`, or the host with this number, from 0; a slice of one host of a merged tape can be "+
+			"replayed")
 	cli.AddNoIndex(f, &noIndex)
 	return cmd
 }

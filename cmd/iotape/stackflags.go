@@ -4,6 +4,8 @@ package main
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -25,11 +27,22 @@ const allStacks = "all"
 
 func (s *stackFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&s.of, "stacks", "",
-		"also record the stack of each call; with =`EXPR`, of the calls that match, such as --stacks='op = fsync' "+
+		"also record the stack of each call; with `EXPR`, of the calls that match, such as --stacks='op = fsync' "+
 			"(docs/stacks.md)")
 	f.Lookup("stacks").NoOptDefVal = allStacks
 	f.Uint64Var(&s.every, "stacks-every", 1, "with --stacks: record the stack of one of `N` calls")
 	f.Var(&s.bytes, "stack-bytes", "with --stacks and eBPF: copy so much of each stack, at most 64K; 0 means 16K")
+}
+
+// joinStacks makes one argument of --stacks and an expression behind it: a flag whose value can be left out takes
+// none without an equals sign. No program has a name like an expression. What follows -- is the command's.
+func joinStacks(args []string) []string {
+	end := slices.Index(args, "--")
+	if i := slices.Index(args, "--stacks"); i >= 0 && i+1 < end && strings.ContainsAny(args[i+1], " =<>") &&
+		!strings.HasPrefix(args[i+1], "-") {
+		return slices.Replace(slices.Clone(args), i, i+2, "--stacks="+args[i+1])
+	}
+	return args
 }
 
 // plan puts the flags into the plan, which has its filter.

@@ -130,7 +130,7 @@ docs/reports.md has the definitions.`,
 	})
 	f := sessions.Flags()
 	f.DurationVar(&of.Sessions.Interval, "interval", 0,
-		"the length of an interval; 0 means 15m, or a sixteenth of a tape that is shorter than 4h")
+		"the length of an interval, a `TIME`; 0 means 15m, or a sixteenth of a tape that is shorter than 4h")
 	f.Uint64Var(&of.Sessions.Activity, "activity", 16, "an interval with `N` calls on files is active")
 	f.IntVar(&of.Sessions.Gap, "gap", 4, "a session has gaps of at most `N` intervals; -1 means none")
 	f.IntVar(&of.Sessions.Transient, "transient", 0,

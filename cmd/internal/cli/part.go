@@ -24,9 +24,15 @@ func (p *Part) Add(f *pflag.FlagSet) {
 	f.StringVar(&p.Notes, "between-notes", "",
 		"only what lies between two notes, `FIRST,LAST`: from the first note with the one text to the next note with "+
 			"the other")
-	f.UintSliceVar(&p.PIDs, "pid", nil, "only calls of these processes")
+	AddPIDs(f, &p.PIDs, "only calls of the process `PID`, or of several with commas")
 	f.BoolVar(&p.Tree, "tree", false, "with --pid: also calls of the descendants of these processes")
 	p.filter.Add(f)
+}
+
+// AddPIDs adds a flag --pid with the numbers of processes, none if it is not given.
+func AddPIDs(f *pflag.FlagSet, pids *[]uint, usage string) {
+	f.UintSliceVar(pids, "pid", nil, usage)
+	f.Lookup("pid").DefValue = "" // the help would show [] otherwise
 }
 
 // Picks reports whether only a part of the tape is wanted.

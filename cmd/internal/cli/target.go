@@ -43,6 +43,11 @@ func (t *TargetFlags) Add(cmd *cobra.Command, verb string) {
 		verb+" for `TIME`, then stop; setting up does not count")
 }
 
+// AddMaxTime adds another name of --duration, for commands that also have --max-size and --max-events.
+func (t *TargetFlags) AddMaxTime(f *pflag.FlagSet) {
+	f.DurationVar(&t.duration, "max-time", 0, "stop after `TIME`; the same as --duration")
+}
+
 // AddWait adds the flag that lets a recording begin before its unit.
 func (t *TargetFlags) AddWait(f *pflag.FlagSet) {
 	f.BoolVar(&t.next, "wait", false,
