@@ -358,25 +358,8 @@ func TestJSONDocPossible(t *testing.T) {
 	if rows < 400 {
 		t.Errorf("docs/json.md has %d fields, want 400 or more", rows)
 	}
-	iotape := testenv.Iotape(t)
-	seen := map[string]bool{}
-	for _, line := range everyCommand {
-		command := strings.Fields(line)
-		n := 1
-		groups := []string{"catalogue", "lake", "tracers", "archive", "collector"}
-		if len(command) > 1 && slices.Contains(groups, command[0]) {
-			n = 2
-		}
-		name := strings.Join(command[:n], " ")
-		if seen[name] || strings.Contains(name, "HOSTILE") {
-			continue
-		}
-		seen[name] = true
-		out, err := exec.Command(iotape, append(slices.Clone(command[:n]), "--help")...).Output()
-		if err != nil {
-			t.Fatalf("%s --help: %v", name, err)
-		}
-		if strings.Contains(string(out), "  --json ") && sectionOf(sections, line+" --check --json") == "" {
+	for name, help := range helpTexts(t) {
+		if strings.Contains(help, "  --json ") && sectionOf(sections, name+" --check --json") == "" {
 			t.Errorf("%s has --json, and docs/json.md has no section of it", name)
 		}
 	}
