@@ -141,9 +141,9 @@ func (w *words) describe(name string) string {
 	return strings.Join(parts, " or ")
 }
 
-// glob is a pattern for names: as in path.Match, but "**" fits slashes too; one without
-// a slash is for the last part of a name, and one that fits a directory fits everything
-// below it. One that has a slash but does not begin with one may begin at each part of an
+// glob is a pattern for names: as in path.Match, but "**" fits slashes too. One without a
+// slash is for the last part of a name alone. One with a slash that fits a directory fits
+// everything below it; if it does not begin with the slash, it may begin at each part of an
 // absolute name: otherwise it could fit none.
 type glob struct {
 	text  string
