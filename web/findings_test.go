@@ -43,15 +43,8 @@ func twoHosts(t *testing.T) []*trace.Tape {
 // served is the page that iotape serve makes of tapes, with everything computed.
 func served(t *testing.T, tapes []*trace.Tape) *httptest.Server {
 	t.Helper()
-	x, err := web.NewServer(openScene(t, tapes...),
+	return started(t, openScene(t, tapes...),
 		&web.Options{Title: "test", Token: token, Reports: showing.Reports(tapes, false)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	x.Prepare(t.Context())
-	server := httptest.NewServer(x)
-	t.Cleanup(server.Close)
-	return server
 }
 
 // The page of several hosts begins with what is wrong with the data that went between them.

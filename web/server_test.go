@@ -38,6 +38,12 @@ func serve(t *testing.T, tapes ...*trace.Tape) *httptest.Server {
 				return p, err
 			}})
 	}
+	return started(t, s, o)
+}
+
+// started starts a server, with everything computed.
+func started(t *testing.T, s *viewmodel.Scene, o *web.Options) *httptest.Server {
+	t.Helper()
 	x, err := web.NewServer(s, o)
 	if err != nil {
 		t.Fatal(err)

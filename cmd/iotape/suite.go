@@ -26,14 +26,7 @@ func sections(ctx context.Context, c *cli.Console, tapes []*trace.Tape,
 	for _, t := range tapes {
 		total += int64(t.Manifest().Counts.Events)
 	}
-	before, last := uint64(0), uint64(0)
-	o.Progress = func(done uint64) {
-		if done < last { // the next tape
-			before += last
-		}
-		last = done
-		progress.Update("reading", int64(before+done), total)
-	}
+	o.Progress = func(done uint64) { progress.Update("reading", int64(done), total) }
 	return suite.CollectAll(ctx, tapes, o)
 }
 

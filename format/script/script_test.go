@@ -126,6 +126,20 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
+// writtenAgain returns the tape of the script of a tape.
+func writtenAgain(t *testing.T, tape *trace.Tape) *trace.Tape {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "script")
+	if _, err := script.Write(context.Background(), tape, script.Tree{}, dir); err != nil {
+		t.Fatal(err)
+	}
+	again, err := compileDir(t, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return again
+}
+
 // Working and root directories of the start are the same in a tape of the script of a tape.
 func TestStart(t *testing.T) {
 	tape, err := compile(t, map[string]string{"skeleton": treeHead, "replay": replayHead +
@@ -137,14 +151,7 @@ func TestStart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := filepath.Join(t.TempDir(), "script")
-	if _, err := script.Write(context.Background(), tape, script.Tree{}, dir); err != nil {
-		t.Fatal(err)
-	}
-	again, err := compileDir(t, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := writtenAgain(t, tape)
 	want := `1 [/home/u] 027
 2 [/jail/a b /jail] 022
 3 [ /j"il] 022
@@ -346,14 +353,7 @@ func TestDelays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := filepath.Join(t.TempDir(), "script")
-	if _, err := script.Write(context.Background(), tape, script.Tree{}, dir); err != nil {
-		t.Fatal(err)
-	}
-	again, err := compileDir(t, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := writtenAgain(t, tape)
 	for _, tape := range []*trace.Tape{tape, again} {
 		var got []string
 		for ev, err := range tape.Events() {

@@ -84,7 +84,7 @@ func Reports(tapes []*trace.Tape, named bool) (list []web.Report) {
 		list = append(list, web.Report{Load: func(ctx context.Context) (*page.Page, error) {
 			return suite.AllFindings(ctx, tapes), nil
 		}})
-		o.Sections = slices.DeleteFunc(suite.IDs(), func(id string) bool { return id == "findings" })
+		o.Sections = suite.OwnIDs()
 	}
 	for _, t := range tapes {
 		r := web.Report{Load: func(ctx context.Context) (*page.Page, error) {

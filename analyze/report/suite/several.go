@@ -21,7 +21,11 @@ func CollectAll(ctx context.Context, tapes []*trace.Tape, o *Options) (p *page.P
 		own.Sections = IDs()
 	}
 	asked := slices.Contains(own.Sections, "findings")
-	own.Sections = slices.DeleteFunc(slices.Clone(own.Sections), func(id string) bool { return id == "findings" })
+	own.Sections = withoutFindings(own.Sections)
+	before := uint64(0) // events of the tapes that are done
+	if o.Progress != nil {
+		own.Progress = func(done uint64) { o.Progress(before + done) }
+	}
 	p = &page.Page{}
 	if asked {
 		p.Sections = append(p.Sections, findingsOf(ctx, tapes, o))
@@ -39,6 +43,7 @@ func CollectAll(ctx context.Context, tapes []*trace.Tape, o *Options) (p *page.P
 			return nil, 0, err
 		}
 		damaged += bad
+		before += t.Manifest().Counts.Events
 		p.Parts = append(p.Parts, page.Part{Name: TapeName(t) + ": " + one.Title, Page: one})
 	}
 	return p, damaged, nil
@@ -51,6 +56,13 @@ func TapeName(t *trace.Tape) string {
 		return t.Name()
 	}
 	return t.Name() + " (" + host + ")"
+}
+
+// OwnIDs returns the IDs of the sections that are of one tape, also where there are several.
+func OwnIDs() []string { return withoutFindings(IDs()) }
+
+func withoutFindings(ids []string) []string {
+	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return id == "findings" })
 }
 
 // AllFindings returns a page with the findings of several tapes alone.
