@@ -89,6 +89,9 @@ func (c *checker) named(f *field, v *value, name string) (int64, error) {
 		return c.account(f, v, name)
 	case fieldPort, fieldLocalPort, fieldPeerPort:
 		return c.service(v, name)
+	case fieldTime:
+		return 0, c.wrong(v, "write 2.5s, the time since the start of the recording, or \"2026-05-01 12:00\" in UTC",
+			"%s is no time", Quote(name))
 	}
 	return 0, c.wrong(v, "", "%s is compared with a number, and %s is none", f.name, Quote(name))
 }

@@ -47,8 +47,8 @@ func newRoot(c *cli.Console) *cobra.Command {
 		Long: `iotape records every storage call of a program, with all bytes. It shows the recorded
 calls, and replays them elsewhere with the same results.
 
-A recording is a directory, NAME.tape. iotape records with eBPF as root, and with
-ptrace as an ordinary user.`,
+A recording is a directory, NAME.tape. iotape records with eBPF as root, and
+as an ordinary user inside the processes or with ptrace.`,
 		Example: `  iotape record -o git.tape -- git clone --no-hardlinks repo work
   iotape print git.tape
   iotape stat git.tape

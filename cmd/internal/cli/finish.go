@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -121,6 +122,12 @@ func nameHint(cmd *cobra.Command, err error) string {
 		return "name a place in a directory of yours with -o"
 	case errors.As(err, &path) && path.Op == "mkdir" && errors.Is(err, fs.ErrNotExist):
 		return "make the directory that it is to be in, or choose another with -o"
+	case errors.As(err, &path) && errors.Is(err, fs.ErrNotExist) && !filepath.IsAbs(path.Path):
+		return "names are taken from the current directory: check the name, or give the whole path"
+	case errors.As(err, &path) && errors.Is(err, fs.ErrNotExist):
+		return "check the name"
+	case errors.As(err, &path) && errors.Is(err, fs.ErrPermission):
+		return "use it as its owner or as root, or choose another"
 	}
 	return ""
 }

@@ -17,32 +17,6 @@ import (
 	"github.com/iotape/iotape/internal/spell"
 )
 
-// straceHabits says what iotape has instead of the flags of strace(1) that people use by
-// habit.
-var straceHabits = map[string]string{
-	"c": "iotape stat TAPE sums up calls; iotape top counts them while they happen",
-	"e": "all calls are recorded and shown; to select some of them: %s --filter 'strace:-e %v'",
-	"f": "threads and child processes are always recorded: leave -f out",
-	"o": "name the tape after the subcommand: iotape record -o TAPE -- COMMAND",
-	"p": "iotape record --pid PID records a process that runs already",
-	"P": "to select the calls on a path: %s --filter 'path = %v'",
-	"r": "times are always recorded and printed: leave -r out",
-	"s": "all bytes are recorded: iotape print TAPE --max-bytes N shows more of them",
-	"t": "times are always recorded: iotape print TAPE --time wall",
-	"T": "the time that a call took is always recorded and printed: leave -T out",
-	"v": "iotape print TAPE --verbose shows all fields",
-	"y": "the files of descriptors are always recorded and printed: leave -y out",
-}
-
-// straceValues are what the flags get whose value stands in a hint, where the command line does not show it.
-var straceValues = map[rune]string{'e': "trace=file", 'P': "/PATH"}
-
-// liveHabits are those of commands that print while they record.
-var liveHabits = map[string]string{
-	"s": "--max-bytes N shows up to 64 bytes of each buffer; to see more, record a tape",
-	"t": "times are always recorded: --time wall shows the time of day",
-}
-
 // FlagError makes a usage error of one in the flags, with what to do about it.
 func FlagError(cmd *cobra.Command, err error) error {
 	var invalid *pflag.InvalidValueError
@@ -60,7 +34,11 @@ func FlagError(cmd *cobra.Command, err error) error {
 		if near := spell.Nearest(unknown.GetSpecifiedName(), names); near != "" {
 			return hint.With(err, "did you mean --%s?", near)
 		}
-		return err
+		text, ok := otherFlags[unknown.GetSpecifiedName()]
+		if !ok || strings.HasPrefix(text, "--filter") && cmd.Flags().Lookup("filter") == nil {
+			return err
+		}
+		return hint.With(err, "%s", strings.Replace(text, "%s", cmd.CommandPath(), 1))
 	}
 	if !cmd.HasParent() && unknown.GetSpecifiedName() == "v" {
 		return hint.With(err, "iotape --version prints the version")
@@ -220,7 +198,11 @@ func UnknownCommand(cmd *cobra.Command, args []string) error {
 	if _, lookErr := exec.LookPath(args[0]); lookErr == nil && !cmd.HasParent() {
 		return hint.With(err, "to record a program: iotape record -- %s", strings.Join(args, " "))
 	}
-	if near := spell.Nearest(args[0], names); near != "" {
+	near := otherCommands[args[0]]
+	if near == "" || cmd.HasParent() {
+		near = spell.Nearest(args[0], names)
+	}
+	if near != "" {
 		return hint.With(err, "did you mean %s %s?", cmd.CommandPath(), near)
 	}
 	return hint.With(err, "%s --help lists the commands", cmd.CommandPath())
