@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -102,6 +103,12 @@ func content(t *testing.T, tape *trace.Tape, ev *event.Event) []byte {
 	return data
 }
 
+// consumed reports whether memory that a request filled is missing, since the program may have stored over it before
+// the recorder saw the completion.
+func consumed(ev *event.Event) bool {
+	return slices.ContainsFunc(ev.Bufs, func(b event.Buf) bool { return b.Missing > 0 })
+}
+
 // pattern is what the programs write at an offset (fill in bench/workload/src).
 func pattern(at, n int) []byte {
 	b := make([]byte, n)
@@ -180,13 +187,93 @@ func TestUring(t *testing.T) {
 	golden(t, "uring.golden", e.printed(t, func(id uint64) bool { return id < ordered }))
 }
 
+// TestUringWithoutRights records the same program without eBPF: all requests but those of the ring that the kernel
+// polls, which are said to be missing. What the program may have stored over before the recorder saw the completion
+// is missing, not made up.
+func TestUringWithoutRights(t *testing.T) {
+	t.Parallel()
+	testenv.Short(t, "stops at each call")
+	needUring(t)
+	want, err := os.ReadFile(filepath.Join("testdata", "uring.golden"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, backend := range inTurn(t, backendsWithoutRights()) {
+		t.Run(backend, func(t *testing.T) {
+			e := newEnv(t, testenv.Iotape(t), "", nil)
+			tape := e.recordSource(t, "uring", backend)
+			seen := map[uint64]int{}
+			for _, ev := range requests(t, tape) {
+				id := head(t, ev).UserData
+				seen[id]++
+				switch {
+				case consumed(ev):
+				case id >= 80 && id < 88:
+					n := int(id) - 80
+					if !bytes.Equal(content(t, tape, ev), pattern(n, 50000)) || ev.Offset != int64(50000*n) {
+						t.Errorf("request %d, by a worker: offset %d, or its content", id, ev.Offset)
+					}
+				case id >= 1000 && id < 1064:
+					n := 512 * (int(id) - 1000)
+					if !bytes.Equal(content(t, tape, ev), pattern(n, 512)) || ev.Offset != int64(n) {
+						t.Errorf("request %d, kept by the kernel: offset %d, or its content", id, ev.Offset)
+					}
+				}
+			}
+			for id := range uint64(8) {
+				if seen[80+id] != 2 {
+					t.Errorf("%d requests %d, want one of each of two rings", seen[80+id], 80+id)
+				}
+			}
+			for id := range uint64(64) {
+				if seen[1000+id] != 1 {
+					t.Errorf("%d requests %d, want 1", seen[1000+id], 1000+id)
+				}
+			}
+			const ordered = 70
+			got := strings.Split(e.printed(t, func(id uint64) bool { return id < ordered }), "\n")
+			for i, line := range strings.Split(string(want), "\n") {
+				if i >= len(got) {
+					t.Fatalf("%d requests in order, want more: %s", len(got), line)
+				}
+				// Consumed: all but the memory agrees.
+				if before, after, missing := strings.Cut(got[i], " /* "); missing {
+					_, after, _ = strings.Cut(after, "not recorded */")
+					before = before[:strings.LastIndexByte(before, ' ')]
+					if strings.HasPrefix(line, before) && strings.HasSuffix(line, after) {
+						continue
+					}
+				}
+				if got[i] != line {
+					t.Errorf("request %d is\n%s\nwant\n%s", i, got[i], line)
+				}
+			}
+			lost := int64(0)
+			e.events(t, "x.tape", func(ev *event.Event) {
+				if ev.Kind == event.LossMark && ev.Args[0] == uint64(trace.LossUnseen) {
+					lost += ev.Ret
+				}
+			})
+			if lost != 1 {
+				t.Errorf("lost %d, want 1: the requests of the ring that the kernel polls", lost)
+			}
+		})
+	}
+}
+
 // TestUringSockets does the same with sockets and pipes, and several completions of
 // one request.
 func TestUringSockets(t *testing.T) {
 	t.Parallel()
 	needUring(t)
+	for _, backend := range inTurn(t, append([]string{"ebpf"}, backendsWithoutRights()...)) {
+		t.Run(backend, func(t *testing.T) { uringSockets(t, backend) })
+	}
+}
+
+func uringSockets(t *testing.T, backend string) {
 	e := newEnv(t, testenv.Iotape(t), "", nil)
-	tape := e.recordSource(t, "uringnet", "ebpf")
+	tape := e.recordSource(t, "uringnet", backend)
 	seen := map[uint64][]*event.Event{}
 	for _, ev := range requests(t, tape) {
 		id := head(t, ev).UserData
@@ -207,6 +294,10 @@ func TestUringSockets(t *testing.T) {
 		if f := ev.FileArg(0); f == nil || !accepted[f.Open] {
 			t.Errorf("received from %+v", f)
 		}
+		if backend != "ebpf" && consumed(ev) {
+			texts = append(texts, fmt.Sprint("answer ", len(texts)))
+			continue
+		}
 		texts = append(texts, string(content(t, tape, ev)))
 	}
 	if got := strings.Join(texts, "|"); got != "answer 0|answer 1|answer 2|" {
@@ -225,6 +316,9 @@ func TestUringSockets(t *testing.T) {
 	}
 	for _, id := range []uint64{10, 11} {
 		b := seen[id][0].BufArg(event.PartData.Of(1))
+		if backend != "ebpf" && consumed(seen[id][0]) {
+			continue
+		}
 		if b == nil || string(b.Inline) != "one two three" {
 			t.Errorf("message %d: %+v", id, b)
 		}
@@ -245,7 +339,9 @@ func TestUringSockets(t *testing.T) {
 	}
 	if seen[30][0].OK() {
 		for id, want := range map[uint64]string{30: "value", 31: "second", 32: "value", 33: "second"} {
-			if b := seen[id][0].BufArg(2); b == nil || string(b.Inline) != want {
+			if b := seen[id][0].BufArg(2); backend != "ebpf" && consumed(seen[id][0]) {
+				continue
+			} else if b == nil || string(b.Inline) != want {
 				t.Errorf("%v: value %+v, want %q", seen[id][0].Op, b, want)
 			}
 		}
@@ -315,7 +411,11 @@ func TestFio(t *testing.T) {
 	needUring(t)
 	testenv.NeedProgram(t, "fio")
 	// With SQPOLL the thread that makes the requests is held, and the rings have room for those under way.
+	inProcess := backendsWithoutRights()[len(backendsWithoutRights())-1]
+	uring := []string{"--ioengine=io_uring", "--direct=0", "--bs=16k", "--iodepth=16", "--size=4M"}
 	for name, run := range map[string]struct{ record, fio []string }{
+		"ptrace":      {[]string{"--backend", "ptrace"}, uring},
+		"in process":  {[]string{"--backend", inProcess}, append(uring, "--fixedbufs=1", "--registerfiles=1", "--thread")},
 		"libaio":      {nil, []string{"--ioengine=libaio", "--direct=1", "--bs=16k", "--iodepth=64"}},
 		"small rings": {[]string{"--ring", "1M"}, []string{"--ioengine=io_uring", "--direct=0", "--bs=64k", "--iodepth=64"}},
 		"sqpoll":      {[]string{"--ring", "8M"}, []string{"--ioengine=io_uring", "--direct=1", "--bs=64k", "--iodepth=32", "--sqthread_poll=1", "--fixedbufs=1", "--registerfiles=1"}},
@@ -327,6 +427,7 @@ func TestFio(t *testing.T) {
 			if err := os.Mkdir(work, 0o755); err != nil {
 				t.Fatal(err)
 			}
+			// The last back end counts.
 			args := append([]string{e.iotape, "record", "--backend", "ebpf", "-o", tape}, run.record...)
 			args = append(append(args, "--", "fio", "--name=a", "--directory="+work, "--rw=randrw", "--size=16M",
 				"--output=/dev/null"), run.fio...)

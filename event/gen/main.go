@@ -205,7 +205,7 @@ func page() ([]byte, error) {
 	}
 	b.WriteString("\nCaptured: memory → read by the kernel, ← written by it, ↔ both, or as a command says. " +
 		"Descriptors are recorded with their files, also those that stand in memory (pipe, SCM_RIGHTS).\n")
-	b.WriteString("\nOperations from 1024 on are requests to io_uring (eBPF only), those from 1280 on of Linux " +
+	b.WriteString("\nOperations from 1024 on are requests to io_uring, those from 1280 on of Linux " +
 		"AIO. `uring` and `aio` stand for opcodes that this version does not know. They are replayed as the " +
 		"system call that does the same. What `uring_splice` and `uring_tee` move is not captured.\n")
 	return b.Bytes(), nil

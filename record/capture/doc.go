@@ -36,7 +36,7 @@
 //   - memory that a call overwrites (AtBoth, Spec.Offer) also as it was before, as
 //     PartBefore: in a RecEnter, or, for Offer, in the RecCall if it succeeded.
 //   - 32-bit calls with the rows of event.Spec32, and their own numbers and arguments.
-//   - a RecCall for each request to io_uring (not from ptrace) and of Linux AIO, of the
+//   - a RecCall for each request to io_uring and of Linux AIO, of the
 //     thread that submitted it, from its submission to its completion, whoever sees
 //     that; with the head as a piece of event.RequestArg. AtEntry pieces are in a
 //     RecEnter whose Op is the request's, and whose Enter is unique among the

@@ -118,15 +118,24 @@ func nameHint(cmd *cobra.Command, err error) string {
 		return "iotape convert --from FORMAT reads what is not recognised; iotape convert --help lists the formats"
 	case errors.Is(err, trace.ErrNoTape):
 		return "name a tape, a recording that is not sealed yet, or a trace of another tool"
-	case errors.As(err, &path) && path.Op == "mkdir" && errors.Is(err, fs.ErrPermission):
+	case errors.As(err, &path):
+		return pathHint(path)
+	}
+	return ""
+}
+
+// pathHint returns what can be done about a file that could not be used.
+func pathHint(e *fs.PathError) string {
+	switch {
+	case e.Op == "mkdir" && errors.Is(e, fs.ErrPermission):
 		return "name a place in a directory of yours with -o"
-	case errors.As(err, &path) && path.Op == "mkdir" && errors.Is(err, fs.ErrNotExist):
+	case e.Op == "mkdir" && errors.Is(e, fs.ErrNotExist):
 		return "make the directory that it is to be in, or choose another with -o"
-	case errors.As(err, &path) && errors.Is(err, fs.ErrNotExist) && !filepath.IsAbs(path.Path):
+	case errors.Is(e, fs.ErrNotExist) && !filepath.IsAbs(e.Path):
 		return "names are taken from the current directory: check the name, or give the whole path"
-	case errors.As(err, &path) && errors.Is(err, fs.ErrNotExist):
+	case errors.Is(e, fs.ErrNotExist):
 		return "check the name"
-	case errors.As(err, &path) && errors.Is(err, fs.ErrPermission):
+	case errors.Is(e, fs.ErrPermission):
 		return "use it as its owner or as root, or choose another"
 	}
 	return ""

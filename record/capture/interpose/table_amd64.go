@@ -49,11 +49,12 @@ var checks = map[int]uint8{
 }
 
 // stops are the calls that the tracer has to see before they are made: those that make
-// threads or programs, end them, or change what our code rests on.
+// threads or programs, end them, change what our code rests on, or submit requests.
 var stops = []int{
 	unix.SYS_CLONE, unix.SYS_CLONE3, unix.SYS_FORK, unix.SYS_VFORK, unix.SYS_EXECVE, unix.SYS_EXECVEAT,
 	unix.SYS_EXIT, unix.SYS_EXIT_GROUP, unix.SYS_ARCH_PRCTL, unix.SYS_PRCTL, unix.SYS_SECCOMP, unix.SYS_UNSHARE, unix.SYS_SETNS,
 	unix.SYS_PTRACE, unix.SYS_CLOSE_RANGE, unix.SYS_SHMAT, unix.SYS_SHMDT, unix.SYS_REMAP_FILE_PAGES,
+	unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER,
 }
 
 func newTables(o *capture.Options, exempt []int) *tables {

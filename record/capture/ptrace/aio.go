@@ -24,15 +24,20 @@ type aioKey struct {
 	addr uint64 // of the control block
 }
 
-// aioRequest is a request between io_submit and its completion.
-type aioRequest struct {
+// request is a request between its submission and its completion.
+type request struct {
 	call    call
 	tid     uint32 // of the thread that submitted it
 	head    [event.RequestBytes]byte
 	shape   []byte // its iovec array, which need not stay
-	ctx     uint64
-	tail    uint32 // of the context's ring before it
 	objects []trace.Object
+}
+
+// aioRequest is one of Linux AIO, submitted by io_submit.
+type aioRequest struct {
+	request
+	ctx  uint64
+	tail uint32 // of the context's ring before it
 }
 
 // requestsEnter takes what a call submits: before it, because another thread may be
@@ -50,8 +55,11 @@ func (r *Recorder) requestsEnter(th *thread) {
 		}
 	case c.spec.Op == event.OpIoDestroy: // the ring is gone when it returns
 		r.abandon(th, func(q *aioRequest) bool { return q.ctx == c.args[0] })
+	case c.spec.Op == event.OpIoUringEnter:
+		r.urings.enter(th)
 	case c.spec.Op == event.OpExitGroup:
 		r.abandon(th, func(*aioRequest) bool { return true })
+		r.urings.abandon(th, c.enter, true)
 	}
 }
 
@@ -92,7 +100,7 @@ func (th *thread) word(addr uint64) (uint64, bool) {
 
 // submit takes one control block (struct iocb).
 func (r *Recorder) submit(th *thread, addr, enter uint64) {
-	q := &aioRequest{tid: th.tid, ctx: th.call.args[0]}
+	q := &aioRequest{request: request{tid: th.tid}, ctx: th.call.args[0]}
 	if th.read(addr, q.head[:event.HeadBytes]) != event.HeadBytes {
 		return
 	}
@@ -105,14 +113,7 @@ func (r *Recorder) submit(th *thread, addr, enter uint64) {
 	le.PutUint64(q.head[event.HeadBytes+8:], addr)
 	command := le.Uint16(q.head[16:])
 	q.call = call{spec: event.Lookup(event.AIOOp(command)), nr: uint32(command), enter: enter, cpu: th.call.cpu}
-	for i, f := range q.call.spec.Fields {
-		q.call.args[i] = f.Get(q.head[:event.HeadBytes])
-		if a := &q.call.spec.Args[i]; a.Kind == event.KindVec {
-			if n := q.call.spec.Fields[a.LenArg].Get(q.head[:event.HeadBytes]); n <= maxIovecs {
-				q.shape, _ = readIovecs(th.t.TID, q.call.args[i], int(n), iovecBytes)
-			}
-		}
-	}
+	q.decode(th)
 	if ring, ok := th.aioRing(q.ctx); ok {
 		q.tail = ring.tail
 	}
@@ -123,6 +124,18 @@ func (r *Recorder) submit(th *thread, addr, enter uint64) {
 	}
 	q.objects = append(q.objects, r.rec.Objects...)
 	r.aio[key] = q
+}
+
+// decode reads a request's arguments from its head, and its vector.
+func (q *request) decode(th *thread) {
+	for i, f := range q.call.spec.Fields {
+		q.call.args[i] = f.Get(q.head[:event.HeadBytes])
+		if a := &q.call.spec.Args[i]; a.Kind == event.KindVec {
+			if n := q.call.spec.Fields[a.LenArg].Get(q.head[:event.HeadBytes]); n <= maxIovecs {
+				q.shape, _ = readIovecs(th.t.TID, q.call.args[i], int(n), iovecBytes)
+			}
+		}
+	}
 }
 
 // complete writes the call of a request. One that was not seen to complete is looked

@@ -134,6 +134,9 @@ func (r *Recorder) flushRegularly() (stop func()) {
 				if r.stores.some.Load() {
 					r.tr.Do(r.stores.tick)
 				}
+				if r.urings.some.Load() {
+					r.tr.Do(r.urings.tick)
+				}
 				if r.out.pending.CompareAndSwap(true, false) {
 					r.tr.Do(func() { r.out.flush(now()) })
 				}

@@ -41,8 +41,12 @@
 //     is recorded with that result, and again when it is restarted.
 //   - Stores through shared mappings are found by looking at the pages (stores.go); reads through
 //     mappings are not recorded.
-//   - Requests to io_uring are not recorded: they are no calls that a tracer could
-//     stop at. Those of Linux AIO are, unless a 32-bit program makes them.
+//   - Requests to io_uring and of Linux AIO are read where they are submitted (io_uring_enter, io_submit), and
+//     their completions from the queue in the program's memory when a thread of the process stops next, or
+//     after a tenth of a second. What a request was to write is read at its submission. Memory that it filled
+//     is missing if the program had seen the completion before the recorder did, unless the file has the same
+//     bytes: the program may have used the memory again. Requests to rings that the kernel polls
+//     (IORING_SETUP_SQPOLL), to rings of before the recording, and of 32-bit programs are not recorded.
 //   - The CPU time of a call is the thread's run time by /proc (schedstat), which
 //     includes the cost of the stops; 0 where the kernel lacks it.
 //   - If a thread that is not its process's first calls execve, the call keeps the

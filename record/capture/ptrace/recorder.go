@@ -42,6 +42,7 @@ type Recorder struct {
 	turns   turns
 	stores  stores
 	aio     map[aioKey]*aioRequest
+	urings  urings
 	stacks  *stacks // nil: none are recorded
 	cgroups cgroups
 
@@ -84,6 +85,7 @@ func newRecorder(o *capture.Options, arch event.Arch, sw *trace.StreamWriter) *R
 		scratch: make([]byte, 0, recordBytes), turns: turns{}, aio: map[aioKey]*aioRequest{},
 	}
 	r.stores = stores{r: r, files: map[fileID]*storedFile{}}
+	r.urings.init(r)
 	r.stacks, r.cgroups = newStacks(o), newCgroups()
 	return r
 }
@@ -136,6 +138,7 @@ func (r *Recorder) enter(t *ptracer.Tracee, c *ptracer.Syscall) bool {
 	if r.live > 1 && takesTurns(spec.Op) {
 		r.turns.take(th, r.file(th))
 	}
+	r.urings.reapOf(th, now())
 	stack := r.stackAtEntry(th)
 	// It begins when the thread goes on: the later that is told, the fewer calls seem to
 	// have overlapped.
@@ -169,12 +172,17 @@ func (r *Recorder) enterRecord(th *thread) {
 	if len(r.plan) == 0 {
 		return
 	}
+	op := event.OpUnknown // of the thread's next call
+	if th.call.spec.Op.IsUring() {
+		op = th.call.spec.Op
+	}
 	r.rec = trace.Record{
-		Type: trace.RecEnter, PID: uint32(th.t.PID), TID: th.tid, Enter: th.call.enter,
+		Type: trace.RecEnter, Op: uint16(op), PID: uint32(th.t.PID), TID: th.tid, Enter: th.call.enter,
 		Objects: r.rec.Objects[:0], Pieces: r.rec.Pieces[:0],
 	}
 	for i := range r.plan {
 		s := &r.plan[i]
+		s.fetch(th)
 		if s.data == nil {
 			r.rec.Pieces = append(r.rec.Pieces, trace.Piece{Arg: s.arg, Flags: s.flags, Len: uint32(s.n), Off: s.pos})
 			continue
@@ -182,6 +190,19 @@ func (r *Recorder) enterRecord(th *thread) {
 		r.addPieces(s.arg, s.flags, s.data)
 	}
 	r.out.put(&r.rec)
+}
+
+// fetch reads the memory of a segment; what cannot be read is missing.
+func (s *segment) fetch(th *thread) {
+	if s.data != nil || s.bytes() == 0 {
+		return
+	}
+	b := make([]byte, s.n)
+	if s.read(th.t.TID, b) != len(b) {
+		s.flags |= trace.PieceMissing
+		return
+	}
+	s.data = b
 }
 
 // addPieces adds bytes that were read already.
@@ -234,6 +255,7 @@ func (r *Recorder) leave(t *ptracer.Tracee, ret int64) {
 	c := &th.call
 	exit := t.Seen // it had returned by then, whatever was handled since
 	r.stores.after(th, exit, ret)
+	r.uringsAfter(th, exit, ret)
 	r.stackAtReturn(th, exit, ret)
 	r.ended = exit
 	r.out.noteSeen(exit)
@@ -406,6 +428,7 @@ func (r *Recorder) exit(t *ptracer.Tracee, status unix.WaitStatus) {
 	r.stores.ended(t, th.tid, at)
 	if t.TID == t.PID {
 		r.abandon(th, func(*aioRequest) bool { return true })
+		r.urings.abandon(th, at, false)
 		r.stacks.forget(t.PID)
 		delete(r.cgroups.known, t.PID)
 	}
@@ -431,6 +454,7 @@ func (r *Recorder) stop() {
 	r.tr.Threads(func(t *ptracer.Tracee) {
 		if th, ok := t.Data.(*thread); ok {
 			r.interrupt(th, now())
+			r.urings.abandon(th, now(), true)
 			r.closeThread(th)
 		}
 	})

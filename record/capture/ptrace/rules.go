@@ -31,6 +31,8 @@ func (r *Recorder) planArg(th *thread, i int, ret int64) {
 		r.planStrings(th, arg, c.args[i], int(cmp.Or(a.Const, 8)))
 	case a.Len == event.LenVec || a.Len == event.LenVecAll:
 		r.planVector(th, arg, a, ret)
+	case a.Len == event.LenSlots:
+		r.planSlots(th, arg, ret)
 	case a.Len == event.LenMsg || a.Len == event.LenMsgs:
 		r.planMessages(th, arg, a, ret)
 	case a.Len == event.LenCommand:
