@@ -161,3 +161,30 @@ func TranslateCompat(a Arch, nr uint32, args *[MaxArgs]uint64) {
 		}
 	}
 }
+
+// RegistersCompat is the inverse of TranslateCompat: it puts the arguments where a 32-bit call has them.
+func RegistersCompat(a Arch, nr uint32, args *[MaxArgs]uint64) {
+	v := *args
+	low := func(i int) uint64 { return v[i] & 0xffffffff }
+	high := func(i int) uint64 { return v[i] >> 32 }
+	switch Name32(a, nr) {
+	case "pread64", "pwrite64", "preadv", "pwritev", "preadv2", "pwritev2":
+		args[3], args[4] = low(3), high(3)
+	case "truncate64", "ftruncate64":
+		args[1], args[2] = low(1), high(1)
+	case "_llseek":
+		args[1], args[2], args[3], args[4] = high(1), low(1), 0, v[2]
+	case "fallocate":
+		args[2], args[3], args[4], args[5] = low(2), high(2), low(3), high(3)
+	case "fadvise64":
+		args[1], args[2], args[3], args[4] = low(1), high(1), v[2], v[3]
+	case "fadvise64_64", "sync_file_range":
+		args[1], args[2], args[3], args[4], args[5] = low(1), high(1), low(2), high(2), v[3]
+	case "readahead":
+		args[1], args[2], args[3] = low(1), high(1), v[2]
+	case "mmap2":
+		args[5] = v[5] >> 12
+	case "statfs64", "fstatfs64":
+		args[1], args[2] = 0, v[1]
+	}
+}

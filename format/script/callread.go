@@ -26,6 +26,8 @@ type call struct {
 	asked       bool // the result is said
 	resultAt    int
 	interrupted bool
+	numbered    bool // the call's number is said
+	registers32 bool // it is one of a 32-bit program, which has its arguments in other registers
 }
 
 // operations are those of the operation table by name.
@@ -62,7 +64,7 @@ func (c *compiler) call(p *scanner, name string, at int, t *times) error {
 	if op == event.OpUnknown {
 		return c.unknown(p, x)
 	}
-	r.NR = uint32(max(event.Number(c.arch, op), 0))
+	r.NR = uint32(event.Number(c.arch, op)) // all bits are 1 if it has none
 	if len(x.args) > len(x.spec.Args) {
 		return p.fail(x.args[len(x.spec.Args)].at, fmt.Sprintf("%s has %d arguments", name, len(x.spec.Args)),
 			"remove what is too much")
@@ -82,6 +84,9 @@ func (c *compiler) call(p *scanner, name string, at int, t *times) error {
 	}
 	if err := c.rest(p, x); err != nil {
 		return err
+	}
+	if x.registers32 {
+		event.RegistersCompat(c.arch, r.NR, &r.Args)
 	}
 	return c.w.Whole(r)
 }
@@ -126,6 +131,7 @@ func (c *compiler) unknown(p *scanner, x *call) error {
 	}
 	x.record.NR = uint32(nr)
 	for i := range x.args[1:] {
+		x.unsaid(&x.args[i+1], i)
 		if x.record.Args[i], err = p.numberOf(&x.args[i+1], "an argument", math.MaxUint64); err != nil {
 			return err
 		}
@@ -133,28 +139,52 @@ func (c *compiler) unknown(p *scanner, x *call) error {
 	if _, err := x.result(p); err != nil {
 		return err
 	}
+	if err := c.rest(p, x); err != nil {
+		return err
+	}
 	return c.w.Whole(&x.record)
+}
+
+// compat makes a call one of a 32-bit program, after its number was read.
+func (x *call) compat(p *scanner, arch event.Arch, at int, err error) error {
+	if err != nil {
+		return err
+	}
+	r := &x.record
+	r.Flags |= trace.CallCompat
+	if x.op == event.OpUnknown {
+		return nil
+	}
+	if op := event.Spec32(arch, r.NR).Op; op != x.op {
+		return p.fail(at, fmt.Sprintf("%d is no number of %s in 32-bit programs", r.NR, x.spec.Name), "")
+	}
+	x.registers32 = true
+	return nil
+}
+
+// unsaid takes the mark of an argument that is not known off its value.
+func (x *call) unsaid(v *told, i int) {
+	if v.Kind == layout.ToldWord && len(v.Text) > 1 && v.Text[0] == unsaid && i < event.MaxArgs {
+		v.Text = v.Text[1:]
+		x.record.Flags |= trace.CallUnknownArg << i
+	}
 }
 
 // registers reads the arguments that are numbers, and the addresses of others.
 func (x *call) registers(p *scanner) error {
 	args := &x.record.Args
 	for i := range x.args {
-		v := &x.args[i]
-		if v.Kind == layout.ToldWord && len(v.Text) > 1 && v.Text[0] == unsaid && i < event.MaxArgs {
-			v.Text = v.Text[1:]
-			x.record.Flags |= trace.CallUnknownArg << i
-		}
+		x.unsaid(&x.args[i], i)
 	}
 	for i := range x.args { // what others mean depends on these
 		a, v := &x.spec.Args[i], &x.args[i]
-		if n, ok := numberWord(a, v); ok {
+		if n, ok := wordNumber(a, v); ok {
 			args[i] = n
 		}
 	}
 	for i := range x.args {
 		a, v := x.spec.Argument(i, args), &x.args[i]
-		n, ok := numberWord(&a, v)
+		n, ok := wordNumber(&a, v)
 		switch {
 		case ok:
 			args[i] = n
@@ -174,8 +204,8 @@ func (x *call) registers(p *scanner) error {
 	return nil
 }
 
-// numberWord returns the value of a word that is a number or names.
-func numberWord(a *event.Arg, v *told) (uint64, bool) {
+// wordNumber returns the value of a word that is a number or names.
+func wordNumber(a *event.Arg, v *told) (uint64, bool) {
 	switch {
 	case v.Kind != layout.ToldWord || v.Text == "":
 		return 0, false
@@ -333,16 +363,20 @@ func (c *compiler) pointers(p *scanner, x *call) error {
 // contentOf returns how many bytes of content an argument has, if it has content and
 // their number follows from the result.
 func (x *call) contentOf(i int) (int64, bool) {
-	if i >= len(x.spec.Args) {
+	return contentOf(x.spec, &x.record.Args, i, x.record.Ret, x.record.Ret >= 0 && !x.interrupted)
+}
+
+func contentOf(spec *event.Spec, args *[event.MaxArgs]uint64, i int, ret int64, succeeded bool) (int64, bool) {
+	if i >= len(spec.Args) {
 		return 0, false // a request's head
 	}
-	a := &x.spec.Args[i]
-	if !x.spec.IsContent(i) || a.Kind != event.KindBuf || a.Len != event.LenRet || x.record.Ret < 0 || x.interrupted {
+	a := &spec.Args[i]
+	if !spec.IsContent(i) || a.Kind != event.KindBuf || a.Len != event.LenRet || !succeeded {
 		return 0, false
 	}
-	n := min(x.record.Ret, trace.MaxContentBytes)
+	n := min(ret, trace.MaxContentBytes)
 	if a.LenArg != event.NoArg { // the result may be more: recv with MSG_TRUNC
-		n = int64(min(uint64(n), x.record.Args[a.LenArg]))
+		n = int64(min(uint64(n), args[a.LenArg]))
 	}
 	return n, true
 }
@@ -436,14 +470,34 @@ func (c *compiler) rest(p *scanner, x *call) error {
 	}
 }
 
+// inMemory takes the descriptors in the call's memory.
+func (c *compiler) inMemory(p *scanner, x *call, v *told) error {
+	for j := range v.Parts {
+		d := &v.Parts[j]
+		fd, ok := event.ParseNumber(d.Text)
+		if !ok || d.Kind != layout.ToldWord {
+			return p.fail(v.at, fmt.Sprintf("descriptor %d of fds is no number", j+1), "")
+		}
+		if err := c.object(p, v.at, &x.record, event.MemoryArg, int32(fd), d.Note, x.op); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // more takes one word behind "with".
 func (c *compiler) more(p *scanner, x *call, word string, at int, v *told) error {
 	switch word {
+	case numberWord, compatWord:
+		nr, err := p.numberOf(v, "a call's number", math.MaxUint32)
+		x.record.NR, x.numbered = uint32(nr), true
+		if word == compatWord {
+			return x.compat(p, c.arch, v.at, err)
+		}
+		return err
 	case requestWord:
-		if h := v.Data; len(h) >= event.HeadBytes {
-			if x.record.NR = uint32(h[0]); x.op.IsAIO() {
-				x.record.NR = uint32(h[16]) | uint32(h[17])<<8
-			}
+		if nr, ok := requestNumber(x.op, v.Data); ok && !x.numbered {
+			x.record.NR = nr
 		}
 		return c.addMemory(p, x, &event.Arg{Name: word}, event.RequestArg, event.RequestArg, event.KindStruct, v)
 	case resultWord:
@@ -453,17 +507,7 @@ func (c *compiler) more(p *scanner, x *call, word string, at int, v *told) error
 		}
 		return c.object(p, v.at, &x.record, event.ResultArg, int32(fd), v.Note, x.op)
 	case fdsWord:
-		for j := range v.Parts {
-			d := &v.Parts[j]
-			fd, ok := event.ParseNumber(d.Text)
-			if !ok || d.Kind != layout.ToldWord {
-				return p.fail(v.at, fmt.Sprintf("descriptor %d of fds is no number", j+1), "")
-			}
-			if err := c.object(p, v.at, &x.record, event.MemoryArg, int32(fd), d.Note, x.op); err != nil {
-				return err
-			}
-		}
-		return nil
+		return c.inMemory(p, x, v)
 	}
 	name := strings.TrimRight(word, "0123456789")
 	arg, ok := event.ParseNumber(word[len(name):])
@@ -499,5 +543,6 @@ func (c *compiler) more(p *scanner, x *call, word string, at int, v *told) error
 		}
 	}
 	return p.fail(at, word+": no such word",
-		didYouMean(name, append(partWords[:], addressWord, fileWord, requestWord, resultWord, fdsWord)))
+		didYouMean(name, append(partWords[:], addressWord, fileWord, requestWord, resultWord, fdsWord, numberWord,
+			compatWord)))
 }

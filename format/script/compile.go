@@ -137,6 +137,7 @@ type times struct {
 	// ns that the thread waited for a processor, between its calls and in this one
 	before, within uint32
 	delays         bool // they are known
+	used           bool // the CPU time is said
 	untimed        bool // how long the call took is not known
 }
 
@@ -214,6 +215,7 @@ func (c *compiler) prefix(p *scanner) (t times, at int, err error) {
 	if enter < 0 || ns[1] < 0 || ns[2] < 0 {
 		return t, at, p.fail(at, "the time is before the beginning of all", "")
 	}
+	t.used = n > 2
 	if t.delays = n > 3; t.delays {
 		if n < len(ns) || min(ns[3], ns[4]) < 0 || max(ns[3], ns[4]) > math.MaxUint32 {
 			return t, at, p.fail(at, "how long its thread waited for a processor is not said so",
@@ -248,7 +250,7 @@ func (c *compiler) begin(p *scanner, t *times, at int, word string) error {
 		return nil
 	}
 	t.pid = th.pid
-	if t.cpu == 0 {
+	if !t.used {
 		t.cpu = th.cpu
 	}
 	th.cpu = t.cpu

@@ -29,13 +29,14 @@ func factsOf(f *event.File) facts {
 //
 //	</d/a #7@4096 flags=0x8000 mode=0100644 dev=8:1 ino=123 links=1 owner=0:0 size=9>
 func (w *writer) appendNote(dst []byte, f *event.File, made bool) []byte {
-	if f == nil || f.Path == "" && !f.Known {
+	said := f != nil && (f.Known || f.Flags != 0) // foreign traces may know the flags alone
+	if f == nil || f.Path == "" && !said {
 		return dst
 	}
 	dst = append(dst, '<')
 	at := len(dst)
 	dst = appendWord(dst, f.Path)
-	if f.Known {
+	if said {
 		if len(dst) > at {
 			dst = append(dst, ' ')
 		}

@@ -66,6 +66,9 @@ func (c *compiler) drop(known string) {
 func (c *compiler) object(p *scanner, at int, r *trace.Record, arg int8, fd int32, note string, op event.Op) error {
 	name, known := factWords(note)
 	if known == "" {
+		if arg == event.MemoryArg { // that it is one is all that is known
+			r.Objects = append(r.Objects, trace.Object{FD: fd, Arg: arg})
+		}
 		return nil
 	}
 	n, pos, rest, ok := openNumber(known)

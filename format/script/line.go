@@ -26,6 +26,8 @@ const (
 	resultWord  = "result"  // the descriptor that a call made, if its number is not the result: a slot of an io_uring
 	addressWord = "address" // of memory that a mapping is known by
 	fileWord    = "file"    // of an argument that is no descriptor
+	numberWord  = "nr"      // the call's number, if it is not that of its name
+	compatWord  = "compat"  // likewise, of a call of a 32-bit program
 	unknownWord = "unknown" // a call that is not in the operation table; its number is the first argument
 )
 
@@ -35,10 +37,18 @@ func (w *writer) appendCall(dst []byte, ev *event.Event) ([]byte, error) {
 	if ev.Op == event.OpUnknown || !ev.Op.Known() {
 		dst = append(append(dst, unknownWord...), '(')
 		dst = strconv.AppendUint(dst, uint64(ev.NR), 10)
-		for _, v := range ev.Args {
-			dst = appendHex(append(dst, ", "...), v)
+		for i, v := range ev.Args {
+			dst = append(dst, ", "...)
+			if !ev.ArgKnown(i) {
+				dst = append(dst, unsaid)
+			}
+			dst = appendHex(dst, v)
 		}
-		return w.appendResult(append(dst, ')'), ev, spec), nil
+		dst = w.appendResult(append(dst, ')'), ev, spec)
+		r := rest{dst: dst, separator: " with "}
+		w.restOfNumber(&r, ev)
+		w.restInMemory(&r, ev)
+		return r.dst, nil
 	}
 	dst = append(append(dst, spec.Name...), '(')
 	end := len(dst) // behind the last argument that matters
@@ -64,6 +74,9 @@ func (w *writer) appendArg(dst []byte, ev *event.Event, spec *event.Spec, i int)
 	a := spec.Argument(i, &ev.Args)
 	v := ev.Args[i]
 	if a.Kind == event.KindNone {
+		if !ev.ArgKnown(i) {
+			dst = append(dst, unsaid)
+		}
 		return append(dst, nothing...), nil
 	}
 	if !a.Kind.IsMemory() {
@@ -80,7 +93,15 @@ func (w *writer) appendArg(dst []byte, ev *event.Event, spec *event.Spec, i int)
 		return stracetext.AppendQuoted(dst, []byte(p.Raw)), nil
 	}
 	if b := ev.BufArg(i); b != nil {
-		return w.appendBuf(dst, ev, &a, i, b)
+		n, ok := contentOf(spec, &ev.Args, i, ev.Ret, ev.OK() && ev.Ret >= 0)
+		if !ok || n == b.Len || len(b.Hashes) > 0 {
+			return w.appendBuf(dst, ev, &a, i, b)
+		}
+		dst, err := w.appendBuf(append(dst, exactly...), ev, &a, i, b)
+		return append(dst, ')'), err
+	}
+	if !ev.ArgKnown(i) {
+		dst = append(dst, unsaid)
 	}
 	if v == 0 {
 		return append(dst, "NULL"...), nil
@@ -115,7 +136,8 @@ func (w *writer) appendResult(dst []byte, ev *event.Event, spec *event.Spec) []b
 // appendRest writes what is in neither the arguments nor the result.
 func (w *writer) appendRest(dst []byte, ev *event.Event, spec *event.Spec) ([]byte, error) {
 	r := rest{dst: dst, separator: " with "}
-	if f := ev.FileArg(event.ResultArg); f != nil && int64(f.FD) != ev.Ret && ev.Errno == 0 {
+	w.restOfNumber(&r, ev)
+	if f := ev.FileArg(event.ResultArg); f != nil && int64(f.FD) != ev.Ret && f.FD >= 0 && ev.Errno == 0 {
 		r.label(resultWord, -1)
 		r.dst = w.appendNote(strconv.AppendInt(r.dst, int64(f.FD), 10), f, true)
 	}
@@ -168,6 +190,40 @@ func (r *rest) label(word string, n int) {
 	}
 	r.dst = append(r.dst, '=')
 	r.separator = ", "
+}
+
+// restOfNumber writes a call's number, if it is not the one that its name has, or is of a 32-bit program.
+func (w *writer) restOfNumber(r *rest, ev *event.Event) {
+	switch {
+	case ev.Flags&event.Compat != 0:
+		r.label(compatWord, -1)
+	case ev.Op == event.OpUnknown || !ev.Op.Known() || ev.NR == w.number(ev):
+		return
+	default:
+		r.label(numberWord, -1)
+	}
+	r.dst = strconv.AppendUint(r.dst, uint64(ev.NR), 10)
+}
+
+// number returns the number that the compiler gives to a call.
+func (w *writer) number(ev *event.Event) uint32 {
+	if b := ev.BufArg(event.RequestArg); b != nil && int64(len(b.Inline)) == b.Len {
+		if nr, ok := requestNumber(ev.Op, b.Inline); ok {
+			return nr
+		}
+	}
+	return uint32(event.Number(w.arch, ev.Op))
+}
+
+// requestNumber returns the number of a request, of its head.
+func requestNumber(op event.Op, head []byte) (nr uint32, ok bool) {
+	switch {
+	case len(head) < event.HeadBytes:
+		return 0, false
+	case op.IsAIO():
+		return uint32(head[16]) | uint32(head[17])<<8, true
+	}
+	return uint32(head[0]), true
 }
 
 // restOfBuffers writes the memory that is not an argument's own.
@@ -228,6 +284,7 @@ func (w *writer) appendMark(dst []byte, ev *event.Event) []byte {
 	case event.Exited:
 		number("exit", uint64(ev.Ret))
 		delete(w.threads, ev.TID)
+		delete(w.cpu, ev.TID)
 	case event.LossMark:
 		number("lost", uint64(ev.Ret))
 		number(" reason", ev.Args[0])
@@ -240,6 +297,7 @@ func (w *writer) appendMark(dst []byte, ev *event.Event) []byte {
 		number("fork", uint64(ev.Child))
 		number(" process", uint64(ev.Ret))
 		dst = appendHex(append(dst, " share "...), ev.Args[0])
+		delete(w.cpu, ev.Child)
 		child := w.threads[ev.TID]
 		if child.pid = uint32(ev.Ret); ev.Args[0]&event.ShareThread == 0 {
 			child.ppid = ev.PID

@@ -74,10 +74,12 @@ func (c *compiler) host(p *scanner, _ *times) error {
 		case "kernel":
 			h.Kernel = string(v.Data)
 		case "arch":
-			if c.arch, ok = event.ParseArch(string(v.Data)); !ok {
+			if c.arch, ok = event.ParseArch(string(v.Data)); !ok && len(v.Data) > 0 {
 				return p.fail(v.at, "arch: it is not known", `it is "amd64" or "arm64"`)
 			}
-			h.Arch = string(v.Data)
+			if len(v.Data) > 0 {
+				h.Arch = string(v.Data)
+			}
 		case "backend":
 			h.Backend = string(v.Data)
 		case "content":
@@ -210,7 +212,7 @@ func (c *compiler) fork(p *scanner, t *times) error {
 }
 
 func (c *compiler) exited(p *scanner, t *times) error {
-	status, err := p.number("a status as of wait(2)", 0xffff)
+	status, err := p.number("a status as of wait(2)", math.MaxInt32)
 	if err != nil {
 		return err
 	}

@@ -130,7 +130,13 @@ func (c *compiler) addBytes(p *scanner, r *trace.Record, index int, v *told, lis
 			done += n
 		}
 	}
-	if at == 0 {
+	switch {
+	case at > 0:
+	case len(list) > 0 && list[0].kind == missingSpan:
+		add(trace.Piece{Flags: trace.PieceMissing}, 0)
+	case len(list) > 0 && list[0].kind == omittedSpan:
+		add(trace.Piece{Flags: trace.PieceOmitted}, 0)
+	default:
 		add(trace.Piece{}, 0)
 	}
 	return nil
@@ -169,7 +175,7 @@ func (c *compiler) addMemory(p *scanner, call *call, a *event.Arg, i, index int,
 		return c.addBytes(p, r, index, v, list)
 	case kind == event.KindVec:
 		return c.addVector(p, r, a, index, v)
-	case v.Kind == layout.ToldFields, kind == event.KindStruct && v.Kind == layout.ToldItems && !isContent(v):
+	case isStructure(&v.Told, kind):
 		b, err := c.structure(p, call, a, i, index, v)
 		if err != nil {
 			return err
@@ -177,20 +183,27 @@ func (c *compiler) addMemory(p *scanner, call *call, a *event.Arg, i, index int,
 		add(b)
 		return nil
 	}
+	return c.addContent(p, call, a, i, index, v)
+}
+
+// addContent adds bytes that an argument points to, as many as the call's result says.
+func (c *compiler) addContent(p *scanner, call *call, a *event.Arg, i, index int, v *told) error {
+	exact := v.Kind == layout.ToldWord && strings.HasPrefix(v.Text, exactly) && len(v.Parts) == 1
+	if exact {
+		v = &told{v.Parts[0], v.at}
+	}
 	list, err := c.bytesOf(p, v)
+	if err == nil && index == i && !exact {
+		list, err = call.fit(p, a, i, v, list)
+	}
 	if err != nil {
 		return err
 	}
-	if index == i {
-		if list, err = call.fit(p, a, i, v, list); err != nil {
-			return err
-		}
-	}
-	return c.addBytes(p, r, index, v, list)
+	return c.addBytes(p, &call.record, index, v, list)
 }
 
 // isContent reports whether a list is of content, and not of structures.
-func isContent(v *told) bool {
+func isContent(v *layout.Told) bool {
 	if len(v.Parts) == 0 || v.Parts[0].Kind != layout.ToldWord {
 		return false
 	}
@@ -204,18 +217,17 @@ func (c *compiler) structure(p *scanner, call *call, a *event.Arg, i, index int,
 	if !ok {
 		return nil, p.fail(v.at, "bytes were expected", `write them as a string: "\x01…"`)
 	}
-	m.Result, m.Failed = call.record.Ret, call.record.Ret < 0
-	size := int64(a.Bytes(c.arch))
-	if int(a.LenArg) < len(call.record.Args) {
-		switch a.Len {
-		case event.LenArg, event.LenRet:
-			size = int64(min(call.record.Args[a.LenArg], 1<<20))
-		case event.LenBits:
-			size = int64((min(call.record.Args[a.LenArg], 1<<20) + 63) / 64 * 8)
-		case event.LenPtr:
-			size = min(size, call.pointedTo(int(a.LenArg), size))
-		}
+	const maxErrno = 4095
+	m.Result, m.Failed = call.record.Ret, call.record.Ret < 0 && call.record.Ret >= -maxErrno || call.interrupted
+	if m.Failed {
+		m.Result = 0
 	}
+	size := structureSize(a, &call.record.Args, c.arch, func(i int) (layout.Told, bool) {
+		if i >= len(call.args) {
+			return layout.Told{}, false
+		}
+		return call.args[i].Told, true
+	})
 	b, lost, ok := m.Encode(&v.Told, size)
 	switch {
 	case !ok:
@@ -225,7 +237,7 @@ func (c *compiler) structure(p *scanner, call *call, a *event.Arg, i, index int,
 		return nil, p.fail(v.at, fmt.Sprintf("%s: %d fields are missing or not understood", a.Name, lost),
 			"write all of them, or _ for an argument that is not compared")
 	}
-	if lacks := lacking(m, b, v); a.Dir == event.Out && len(lacks) > 0 {
+	if lacks := lacking(m, b, &v.Told); a.Dir == event.Out && len(lacks) > 0 {
 		return nil, p.fail(v.at, fmt.Sprintf("%s: the fields %s are missing", a.Name, strings.Join(lacks, ", ")),
 			"write all of them, or _ for an argument that is not compared")
 	}
@@ -233,7 +245,7 @@ func (c *compiler) structure(p *scanner, call *call, a *event.Arg, i, index int,
 }
 
 // lacking returns the fields of a structure that a text does not tell.
-func lacking(m layout.Memory, b []byte, v *told) (list []string) {
+func lacking(m layout.Memory, b []byte, v *layout.Told) (list []string) {
 	m.Bytes = b
 	s, ok := m.Decode()
 	if !ok || s.Kind != layout.Struct || v.Kind != layout.ToldFields {
@@ -251,17 +263,30 @@ func lacking(m layout.Memory, b []byte, v *told) (list []string) {
 	return list
 }
 
-// pointedTo returns the number that an argument points to, as it is told: [16]. It returns other
-// if it is not told.
-func (call *call) pointedTo(i int, other int64) int64 {
-	if i >= len(call.args) || call.args[i].Kind != layout.ToldItems || len(call.args[i].Parts) != 1 {
-		return other
+// structureSize returns how many bytes a structure has that a text tells. argument returns what the text says of
+// another argument.
+func structureSize(a *event.Arg, args *[event.MaxArgs]uint64, arch event.Arch,
+	argument func(i int) (layout.Told, bool),
+) int64 {
+	size := int64(a.Bytes(arch))
+	if int(a.LenArg) >= len(args) {
+		return size
 	}
-	n, ok := event.ParseNumber(call.args[i].Parts[0].Text)
-	if !ok || n > 1<<16 {
-		return other
+	switch a.Len {
+	case event.LenArg, event.LenRet:
+		return int64(min(args[a.LenArg], 1<<20))
+	case event.LenBits:
+		return int64((min(args[a.LenArg], 1<<20) + 63) / 64 * 8)
+	case event.LenPtr:
+		t, ok := argument(int(a.LenArg))
+		if !ok || t.Kind != layout.ToldItems || len(t.Parts) != 1 {
+			return size
+		}
+		if n, ok := event.ParseNumber(t.Parts[0].Text); ok && n <= 1<<16 {
+			return min(size, int64(n))
+		}
 	}
-	return int64(n)
+	return size
 }
 
 func (c *compiler) addVector(p *scanner, r *trace.Record, a *event.Arg, index int, v *told) error {

@@ -135,9 +135,22 @@ func writtenAgain(t *testing.T, tape *trace.Tape) *trace.Tape {
 	}
 	again, err := compileDir(t, dir)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%v\n%s", err, lineOf(t, dir, err))
 	}
 	return again
+}
+
+// lineOf returns the line that an error is about.
+func lineOf(t *testing.T, dir string, err error) string {
+	e := (*script.Error)(nil)
+	if !errors.As(err, &e) {
+		return ""
+	}
+	text, err := os.ReadFile(filepath.Join(dir, e.File))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Split(string(text), "\n")[e.Line-1]
 }
 
 // Working and root directories of the start are the same in a tape of the script of a tape.

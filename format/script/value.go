@@ -19,6 +19,9 @@ const nothing = "_"
 // unsaid stands before the value of an argument that the trace does not say: the value is what a replay takes.
 const unsaid = '?'
 
+// exactly stands before content of another length than the result says, and parentheses around it.
+const exactly = "exactly("
+
 // appendScalar writes the value of an argument that is no memory, in a way that reads
 // back as the same; what the kernel takes as 32 bits, as those.
 func appendScalar(dst []byte, a *event.Arg, arch event.Arch, v uint64) []byte {
@@ -86,7 +89,7 @@ func (w *writer) appendBuf(dst []byte, ev *event.Event, a *event.Arg, i int, b *
 				return dst, err
 			}
 			w.scratch = data
-			return appendStruct(dst, ev, a, i, b, data, w.arch), nil
+			return w.appendStruct(dst, ev, a, i, b, bytes.Clone(data)), nil
 		case event.KindStrings:
 			if b.Inline != nil && int64(len(b.Inline)) == b.Len {
 				return appendStrings(dst, b.Inline), nil
@@ -114,25 +117,46 @@ const maxStruct = 64 << 10
 
 // appendStruct writes a structure with its fields if that reads back as the same bytes,
 // else as these bytes.
-func appendStruct(dst []byte, ev *event.Event, a *event.Arg, i int, b *event.Buf, data []byte, arch event.Arch) []byte {
-	if m, ok := memory(&ev.Args, ev.Op, a, i, int(b.Arg), arch); ok {
-		m.Bytes, m.Moved, m.Failed = data, b.Len, !ev.OK()
-		if ev.OK() {
-			m.Result = ev.Ret
-		}
-		if v, ok := m.Decode(); ok {
-			at := len(dst)
-			dst = stracetext.AppendValue(dst, arch, &v)
-			t, n, err := straceread.ParseValue(string(dst[at:]))
-			if err == nil && n == len(dst)-at && t.Kind != layout.ToldText {
-				if back, lost, ok := m.Encode(&t, b.Len); ok && lost == 0 && bytes.Equal(back, data) {
-					return dst
-				}
+func (w *writer) appendStruct(dst []byte, ev *event.Event, a *event.Arg, i int, b *event.Buf, data []byte) []byte {
+	m, ok := memory(&ev.Args, ev.Op, a, i, int(b.Arg), w.arch)
+	if !ok {
+		return stracetext.AppendQuoted(dst, data)
+	}
+	m.Bytes, m.Moved, m.Failed = data, b.Len, !ev.OK()
+	if ev.OK() {
+		m.Result = ev.Ret
+	}
+	if v, ok := m.Decode(); ok {
+		at := len(dst)
+		dst = stracetext.AppendValue(dst, w.arch, &v)
+		t, n, err := straceread.ParseValue(string(dst[at:]))
+		if err == nil && n == len(dst)-at && isStructure(&t, a.Kind) {
+			size := structureSize(a, &ev.Args, w.arch, func(i int) (layout.Told, bool) { return w.toldArgument(ev, i) })
+			back, lost, ok := m.Encode(&t, size)
+			if ok && lost == 0 && bytes.Equal(back, data) && len(lacking(m, back, &t)) == 0 {
+				return dst
 			}
-			dst = dst[:at]
 		}
+		dst = dst[:at]
 	}
 	return stracetext.AppendQuoted(dst, data)
+}
+
+// toldArgument returns what the line says of another argument of a call.
+func (w *writer) toldArgument(ev *event.Event, i int) (t layout.Told, ok bool) {
+	if i >= len(ev.Spec().Args) {
+		return t, false
+	}
+	text, err := w.appendArg(nil, ev, ev.Spec(), i)
+	if err == nil {
+		t, _, err = straceread.ParseValue(string(text))
+	}
+	return t, err == nil
+}
+
+// isStructure reports whether what a text tells of memory is a structure, and not content.
+func isStructure(v *layout.Told, kind event.Kind) bool {
+	return v.Kind == layout.ToldFields || kind == event.KindStruct && v.Kind == layout.ToldItems && !isContent(v)
 }
 
 // memory describes a structure for package layout; ok is false for those that are parts
@@ -203,7 +227,7 @@ func (w *writer) appendContent(dst []byte, b *event.Buf) ([]byte, error) {
 		}
 		s.add(span{at: at, n: int64(len(b.Inline))})
 	}
-	if rest := b.Len - s.len(); rest > 0 {
+	if rest := b.Len - s.len(); rest > 0 || b.Len == 0 {
 		kind := missingSpan
 		if b.Omitted {
 			kind = omittedSpan

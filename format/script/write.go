@@ -55,7 +55,8 @@ func Write(ctx context.Context, t *trace.Tape, initial Tree, dir string) (_ *Wri
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, work.Close()) }()
-	w := &writer{tape: t, files: map[event.OpenID]facts{}, threads: map[uint32]identity{}, model: posix.New()}
+	w := &writer{tape: t, files: map[event.OpenID]facts{}, threads: map[uint32]identity{},
+		cpu: map[uint32]int64{}, model: posix.New()}
 	if a, ok := event.ParseArch(t.Host(0).Arch); ok {
 		w.arch = a
 	}
@@ -102,9 +103,10 @@ type writer struct {
 	content *contentWriter
 	files   map[event.OpenID]facts
 	threads map[uint32]identity
-	model   *posix.Model // to know which open files are closed
-	first   int64        // time of the first event, ns
-	last    int64        // return of the event before
+	cpu     map[uint32]int64 // of a thread's last call, ns
+	model   *posix.Model     // to know which open files are closed
+	first   int64            // time of the first event, ns
+	last    int64            // return of the event before
 	scratch []byte
 	done    Written
 }
@@ -246,13 +248,16 @@ func (w *writer) appendTime(dst []byte, ev *event.Event, mark bool) []byte {
 		if ev.Flags&event.Untimed != 0 {
 			dst = append(dst, '?')
 		}
-		if ev.CPU != 0 || ev.Flags&event.Delays != 0 {
+		if ev.CPU != 0 || w.cpu[ev.TID] != 0 || ev.Flags&event.Delays != 0 {
 			dst = appendSeconds(append(dst, ' '), ev.CPU)
 		}
 		if ev.Flags&event.Delays != 0 {
 			dst = appendSeconds(append(dst, ' '), int64(ev.DelayBefore))
 			dst = appendSeconds(append(dst, ' '), int64(ev.DelayWithin))
 		}
+	}
+	if !mark {
+		w.cpu[ev.TID] = ev.CPU
 	}
 	dst = strconv.AppendUint(append(dst, ' '), uint64(ev.TID), 10)
 	return append(dst, ' ')
