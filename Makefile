@@ -8,13 +8,14 @@ VCS := $(shell git rev-parse HEAD >/dev/null 2>&1 || echo -buildvcs=false)
 TEST_TIMEOUT ?= 35m
 FUZZ_SECONDS ?= 2
 SOAK ?= 1h
+MUTATIONS ?= 2000
 # Set by hand, as the go command stamps no program that is built in a git worktree.
 REVISION := $(shell git describe --always --exclude='*' --abbrev=12 --dirty=.modified 2>/dev/null)
 STAMP := -buildvcs=false -ldflags "-X github.com/iotape/iotape/internal/buildinfo.revision=$(REVISION)"
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup setup-test build generate generate-check fmt-check vet staticcheck gotestsum sbom vulncheck check test demo bench accuracy fuzz fuzz-blind soak dist test-dist test-kernels clean
+.PHONY: help setup setup-test build generate generate-check fmt-check vet staticcheck gotestsum sbom vulncheck check test demo bench accuracy fuzz fuzz-blind mutate soak dist test-dist test-kernels clean
 
 test-kernels: ## boots Debian's kernels under qemu, and records there; skips if it cannot
 	@scripts/test-kernels.sh
@@ -72,6 +73,9 @@ fuzz: ## every parser's fuzz target, FUZZ_SECONDS each
 
 fuzz-blind: ## a second of each fuzz target, without coverage: no second build of everything
 	@scripts/fuzz.sh --blind 1
+
+mutate: ## changes each foreign sample MUTATIONS times, and runs everything over each; some hours
+	IOTAPE_MUTATIONS=$(MUTATIONS) $(GO) test -count=1 -timeout 0 -v -run '^TestNoPanic$$' ./e2e/hostile
 
 soak: setup-test build ## an hour of everything, and whether programs grow; SOAK=24h for a day
 	IOTAPE_SOAK=$(SOAK) $(GO) test -count=1 -timeout 0 -v -run '^TestSoak$$' ./e2e/fleet

@@ -5,6 +5,7 @@ package format
 import (
 	"bufio"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -101,6 +102,8 @@ func (w *Writer) add(r *trace.Record, time uint64) error {
 	if w.err != nil {
 		return w.err
 	}
+	// Times are ns in 63 bits, which end in 2262: a file can say later ones, which are of no clock.
+	time, r.Enter, r.Exit = min(time, math.MaxInt64), min(r.Enter, math.MaxInt64), min(r.Exit, math.MaxInt64)
 	if w.Unsorted {
 		return w.keep(r, time)
 	}

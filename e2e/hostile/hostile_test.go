@@ -17,6 +17,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/iotape/iotape/analyze/diff"
 	"github.com/iotape/iotape/analyze/flow"
@@ -45,8 +46,9 @@ import (
 
 // TestNoPanic runs everything that reads a tape over samples of foreign formats, and over
 // changed samples. An error is an answer, a panic is not; nor is more memory than maxMemory.
+// What is written as a script of a sample compiles to the same events.
 // IOTAPE_MUTATIONS=N changes each sample N times instead of twice; IOTAPE_SEED=N takes other
-// random numbers.
+// random numbers (make mutate).
 //
 // If a panic of another goroutine ends the test program, the file "input" that it leaves in
 // its temporary directory is the one that did it.
@@ -101,6 +103,9 @@ func TestNoPanic(t *testing.T) {
 // maxMemory is the most that the test program may have taken of memory, in bytes. With the race detector
 // everything takes several times as much.
 const maxMemory = 4 << 30
+
+// maxTime is the most that one command may take for a sample of a few KiB, on a machine that does other things beside.
+const maxTime = 30 * time.Second
 
 // memory returns the most memory that the test program ever had, in bytes.
 func memory(t *testing.T) uint64 {
@@ -233,7 +238,11 @@ func try(t *testing.T, what, doing string, f func() error) {
 			t.Errorf("%s: %s panics: %v\n%s", what, doing, p, debug.Stack())
 		}
 	}()
+	began := time.Now()
 	_ = f()
+	if took := time.Since(began); took > maxTime {
+		t.Errorf("%s: %s took %v, want at most %v", what, doing, took, maxTime)
+	}
 }
 
 // tape writes an input to a file and opens it, as a command does; nil if it is not read.

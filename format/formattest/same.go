@@ -56,6 +56,9 @@ func told(tape *trace.Tape, ev *event.Event, opens map[event.OpenID]event.OpenID
 		b.Inline, b.Refs = data, nil
 	}
 	e.Stack = nil // scripts have none
+	if e.Flags&event.Interrupted != 0 {
+		e.Ret = 0 // that of a call without one is of no meaning
+	}
 	if e.Kind == event.Call && e.Op != event.OpUnknown {
 		for i := range e.Args {
 			e.Args[i] = meant(ev, i)

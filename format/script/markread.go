@@ -64,7 +64,7 @@ func (c *compiler) host(p *scanner, _ *times) error {
 		n, ok := event.ParseNumber(v.Text)
 		switch key {
 		case "uid", "gid", "first", "clock", "wall":
-			if !ok || n > math.MaxInt64/2 {
+			if !ok || n > math.MaxInt64 {
 				return p.fail(v.at, key+": a number was expected", "")
 			}
 		}
@@ -206,7 +206,9 @@ func (c *compiler) fork(p *scanner, t *times) error {
 	if len(c.threads) >= maxThreads {
 		return p.fail(0, "too many threads", "")
 	}
-	c.threads[tid] = &lineThread{pid: pid}
+	if c.threads[tid] == nil { // else it was seen before, and has a process
+		c.threads[tid] = &lineThread{pid: pid}
+	}
 	return c.w.Record(&trace.Record{Type: trace.RecFork, PID: t.pid, TID: t.tid, Exit: t.exit, Child: pid,
 		ChildTID: tid, Share: share})
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 
@@ -259,7 +260,7 @@ func first(s string) string { return s[:min(len(s), 16)] }
 // seconds reads a time with a point as ns.
 func seconds(s string) (ns int64, ok bool) {
 	whole, fraction, ok := strings.Cut(strings.TrimPrefix(s, "-"), ".")
-	const most = 1e9 // seconds
+	const most = math.MaxInt64 / 1_000_000_000 // seconds
 	n, err := strconv.ParseUint(whole, 10, 63)
 	if !ok || err != nil || n > most || fraction == "" || len(fraction) > 9 {
 		return 0, false
@@ -268,7 +269,9 @@ func seconds(s string) (ns int64, ok bool) {
 	if err != nil {
 		return 0, false
 	}
-	ns = int64(n)*1e9 + int64(f)
+	if ns = int64(n)*1e9 + int64(f); ns < 0 { // too large by less than a second
+		return 0, false
+	}
 	if strings.HasPrefix(s, "-") {
 		ns = -ns
 	}
