@@ -127,6 +127,11 @@ func (i *Siginfo) SysArch() uint32 {
 	return *(*uint32)(unsafe.Add(unsafe.Pointer(i), 28)) // _sigsys._arch
 }
 
+// Address returns the address that a fault is about.
+func (i *Siginfo) Address() uint64 {
+	return *(*uint64)(unsafe.Add(unsafe.Pointer(i), 16)) // _sigfault._addr
+}
+
 // Bytes returns the information as the kernel has it in memory: valid as long as i.
 func (i *Siginfo) Bytes() []byte { return unsafe.Slice((*byte)(unsafe.Pointer(i)), unsafe.Sizeof(*i)) }
 

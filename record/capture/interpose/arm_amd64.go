@@ -116,6 +116,9 @@ func (s *session) disarmed(th *thread) bool {
 		return false
 	}
 	regs.Rip -= uint64(len(syscallBytes))
+	if site := th.space.siteAt(regs.Rip); site != 0 && th.space.gone {
+		regs.Rip = site // as it was before: the call may be about to unmap the stub
+	}
 	regs.Rax = regs.Orig_rax
 	th.place = 0
 	s.disarm(th, &regs)

@@ -71,7 +71,7 @@ func (s *session) dispatchedGone(th *thread, regs *unix.PtraceRegs, info *ptrace
 	th.t.EveryCall = true
 	regs.Orig_rax = ^uint64(0)
 	native := info.SysArch() == unix.AUDIT_ARCH_X86_64 // others have arguments in registers that our code changes
-	if native && !th.confined && th.hasSlot(regs) {
+	if native && !th.confined && !th.space.torn && th.hasSlot(regs) {
 		s.disarm(th, regs)
 		return
 	}

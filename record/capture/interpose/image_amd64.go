@@ -17,6 +17,8 @@ type image struct {
 	plans map[uint64]plan // by place
 	taken map[uint64]bool // bytes of padding that a jump has
 
+	head [sha256.Size]byte // of its first bytes
+
 	frames []frame // of functions, in order; none if the file does not say
 	read   bool    // frames were looked for
 	gogo   bool    // made by the Go linker, which fills with breakpoints
@@ -41,9 +43,16 @@ func (s *session) image(sp *space, r *region, m *mapping) *image {
 	if im := s.images[key]; im != nil {
 		return im
 	}
-	im := &image{plans: map[uint64]plan{}, taken: map[uint64]bool{}, gogo: bytes.Contains(head, []byte("Go\x00\x00"))}
+	im := &image{plans: map[uint64]plan{}, taken: map[uint64]bool{}, head: key.head}
+	im.gogo = bytes.Contains(head, []byte("Go\x00\x00"))
 	s.images[key] = im
 	return im
+}
+
+// mappedAt reports whether the file is still mapped where it was: we are not told when it is unmapped.
+func (im *image) mappedAt(sp *space, bias uint64) bool {
+	head := make([]byte, headBytes)
+	return sp.read(head, bias) && sha256.Sum256(head) == im.head
 }
 
 // plan decides how a place is patched, and remembers it.
@@ -65,16 +74,15 @@ func (im *image) plan(sp *space, r *region, site uint64) plan {
 			}
 		}
 	}
-	im.plans[site] = p
-	for _, st := range p.steps {
-		n := uint64(2)
-		if st.near {
-			n = 5
-		}
+	for i := range p.steps {
+		st := &p.steps[i]
+		n := uint64(st.bytes())
+		copy(st.was[:n], text[st.off-from:])
 		for k := range n {
 			im.taken[st.off+k] = true
 		}
 	}
+	im.plans[site] = p
 	return p
 }
 

@@ -140,6 +140,9 @@ func (s *session) announced(th *thread, sp *space, maps []mapping, regs *unix.Pt
 func (s *session) prepare(th *thread, sp *space, mask uint64) {
 	a, c := sp.arena, sp.arena.control()
 	c.Lo, c.Hi = a.base, a.base+uint64(arenaBytes)
+	if len(sp.stubs) > 1 {
+		c.Stubs, c.Beyond = sp.stubs[1].addr, sp.stubs[1].addr+sp.stubs[1].size
+	}
 	if s.o.Sizes {
 		c.Sizes = 1
 	}

@@ -95,7 +95,8 @@ type control struct {
 	Sizes     uint64
 	Watched   uint64
 	Cgroups   uint64
-	_         [2]uint64
+	Stubs     uint64
+	Beyond    uint64
 	Clocks    [clocks]clock
 	Class     [tableCalls]class
 	Fast      [tableCalls]class

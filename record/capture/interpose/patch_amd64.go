@@ -3,6 +3,7 @@
 package interpose
 
 import (
+	"bytes"
 	"encoding/binary"
 	"unsafe"
 )
@@ -23,6 +24,28 @@ type plan struct {
 type step struct {
 	off  uint64
 	near bool // a jump of 5 bytes, to the stub; else of 2
+	was  [5]byte
+}
+
+// bytes of the step's jump.
+func (st *step) bytes() int {
+	if st.near {
+		return 5
+	}
+	return 2
+}
+
+// fits reports whether all that a plan changes is as it was when it was made. A program may have unmapped the file
+// since, and made code of its own at the same place.
+func (p *plan) fits(m memory, bias uint64) bool {
+	for i := range p.steps {
+		st := &p.steps[i]
+		var now [5]byte
+		if n := st.bytes(); !m.read(now[:n], bias+st.off) || !bytes.Equal(now[:n], st.was[:n]) {
+			return false
+		}
+	}
+	return true
 }
 
 // addRegion notes a mapping of a program or library, and patches the places in it that were
@@ -135,7 +158,7 @@ func (s *session) patch(th *thread, site uint64) bool {
 		delete(sp.moved, site)
 	}
 	r := sp.region(site)
-	if r == nil || r.image == nil {
+	if r == nil || r.image == nil || !r.image.mappedAt(sp, r.bias) {
 		s.noteSlow(th, site)
 		return false
 	}
@@ -180,7 +203,7 @@ func (sp *space) patched(site uint64) bool {
 func (s *session) apply(th *thread, m memory, r *region, site uint64, p plan) bool {
 	sp := th.space
 	var now [2]byte
-	if !sp.attach(th.t.PID) || !m.read(now[:], site) || now != [2]byte(syscallBytes) {
+	if !sp.attach(th.t.PID) || !m.read(now[:], site) || now != [2]byte(syscallBytes) || !p.fits(m, r.bias) {
 		return false
 	}
 	moved := make([]byte, p.moved)
@@ -308,6 +331,22 @@ func (sp *space) stubOf(addr uint64) uint64 {
 	for i := range sp.stubs {
 		if p := &sp.stubs[i]; addr >= p.addr && addr < p.addr+p.used {
 			return addr - (addr-p.addr)%stubBytes
+		}
+	}
+	return 0
+}
+
+// siteAt returns the place that a stub was made for, 0 if an address is in none. It reads no memory of the program's.
+func (sp *space) siteAt(addr uint64) uint64 {
+	stub := sp.stubOf(addr)
+	if stub == 0 {
+		return 0
+	}
+	for _, list := range []map[uint64]uint64{sp.sites, sp.past, sp.lone} {
+		for site, entry := range list {
+			if entry-stubEntry == stub {
+				return site
+			}
 		}
 	}
 	return 0

@@ -232,3 +232,35 @@ func TestStart(t *testing.T) {
 		}
 	}
 }
+
+// TestUnmapped records programs that unmap what is not theirs, our code with it: they go on, and all is recorded.
+func TestUnmapped(t *testing.T) {
+	const alone = "-fno-builtin -fno-stack-protector" // without the libraries
+	want := strings.Repeat("a", 50) + strings.Repeat("b", 50)
+	for _, how := range []string{"all", "executable"} {
+		for _, link := range []string{"", "-static", "-static-pie"} {
+			if how == "all" && link == "" {
+				continue // the kernel kills it: it uses memory that the C library has registered (rseq)
+			}
+			t.Run(how+link, func(t *testing.T) {
+				bin := program(t, "unmapped", strings.Fields(alone+" "+link)...)
+				rec := record(t, &capture.Options{Command: []string{bin, how}}).succeeded(t)
+				if rec.output != want {
+					t.Errorf("the program wrote %q, want %q", rec.output, want)
+				}
+				if got := written(rec); got != want {
+					t.Errorf("recorded %q, want %q; notes %q", got, want, rec.notes)
+				}
+			})
+		}
+	}
+}
+
+// TestRemapped records a program that makes code where it unmapped a file, whose calls were patched.
+func TestRemapped(t *testing.T) {
+	rec := record(t, &capture.Options{Command: []string{program(t, "remapped")}}).succeeded(t)
+	want := strings.Repeat(strings.Repeat("f", 24)+strings.Repeat("m", 24), 2)
+	if rec.output != want || written(rec) != want {
+		t.Errorf("the program wrote %q, recorded %q, want %q", rec.output, written(rec), want)
+	}
+}

@@ -120,7 +120,8 @@ func recordWith(t *testing.T, backend capture.Backend, o *capture.Options) *reco
 // succeeded fails the test if the program failed, or if the recording is not complete.
 func (rec *recording) succeeded(t *testing.T) *recording {
 	t.Helper()
-	if r := rec.result; r.ExitStatus != 0 || r.Lost != 0 || r.WriteErr != nil || len(rec.ofType(trace.RecLoss)) != 0 {
+	r := rec.result
+	if r.ExitStatus != 0 || r.Signal != 0 || r.Lost != 0 || r.WriteErr != nil || len(rec.ofType(trace.RecLoss)) != 0 {
 		t.Fatalf("result %+v, %d losses, output:\n%s", r, len(rec.ofType(trace.RecLoss)), rec.output)
 	}
 	return rec

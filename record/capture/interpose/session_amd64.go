@@ -373,8 +373,14 @@ func confines(c *ptracer.Syscall) bool {
 // touches reports whether a call changes a range of memory that is ours.
 func touches(sp *space, c *ptracer.Syscall) bool {
 	fixed := c.NR != unix.SYS_MMAP || c.Args[3]&(unix.MAP_FIXED|unix.MAP_FIXED_NOREPLACE) != 0
+	if sp == nil || !fixed {
+		return false
+	}
 	from, to := c.Args[0], c.Args[0]+c.Args[1]
-	return sp != nil && fixed && from < sp.arena.base+uint64(arenaBytes) && to > sp.arena.base
+	if c.NR == unix.SYS_MREMAP && c.Args[3]&unix.MREMAP_FIXED != 0 && sp.ours(c.Args[4], c.Args[4]+c.Args[2]) {
+		return true
+	}
+	return sp.ours(from, to)
 }
 
 // leave is told of that call's end.

@@ -48,7 +48,7 @@ func (s *session) place(t *ptracer.Tracee, sig syscall.Signal, info *ptracer.Sig
 	off := regs.Rip - sp.arena.base
 	switch {
 	case (sig == syscall.SIGSEGV || sig == syscall.SIGBUS) && info.Code > 0:
-		if v, ours := s.fault(th, &regs); ours {
+		if v, ours := s.fault(th, &regs, info); ours {
 			return v
 		}
 	case sig == syscall.SIGTRAP && sp.patching(regs.Rip-1):
@@ -77,9 +77,47 @@ func (s *session) place(t *ptracer.Tracee, sig syscall.Signal, info *ptracer.Sig
 	return ptracer.Deliver
 }
 
-// fault decides about a fault. It is ours if our code, or the way to it, made it.
-func (s *session) fault(th *thread, regs *unix.PtraceRegs) (v ptracer.Verdict, ours bool) {
+// unmapped is told of a thread that cannot read its next instruction. If that is ours the program has taken our code
+// away: the thread goes on in its program, and the calls of its process all stop from now on. It returns false if the
+// instruction is not ours, or where the thread has to go on is not known.
+func (s *session) unmapped(th *thread, regs *unix.PtraceRegs) bool {
+	const why = "it changes the memory of its recording"
 	sp, c := th.space, s.code
+	off := regs.Rip - sp.arena.base
+	site := sp.siteAt(regs.Rip)
+	switch {
+	case site != 0 && regs.Rip-sp.stubOf(regs.Rip) == uint64(len(syscallBytes)): // it has made its call there
+		s.leaveFast(th, why)
+		regs.Rip = site + uint64(len(syscallBytes))
+	case site != 0:
+		n := uint64(len(sp.moved[site])) // before it is forgotten
+		if regs.Rip-sp.stubOf(regs.Rip) != stubEntry {
+			n = 0 // that instruction has been executed
+		}
+		s.leaveFast(th, why)
+		regs.Rip = site - n
+	case off == c.gateEnd && th.slot != nil: // its call took our code away, or another thread's did meanwhile
+		s.leaveFast(th, why)
+		s.justReturned(th, regs)
+	case off == c.passEnd && th.slot != nil:
+		s.leaveFast(th, why)
+		s.flags(th.slot, regs)
+		regs.Rip, regs.Rcx = th.slot.Ret, th.slot.Ret
+		s.outside(th)
+	default:
+		return false
+	}
+	sp.torn = true
+	_ = unix.PtraceSetRegs(th.t.TID, regs)
+	return true
+}
+
+// fault decides about a fault. It is ours if our code, or the way to it, made it.
+func (s *session) fault(th *thread, regs *unix.PtraceRegs, info *ptracer.Siginfo) (v ptracer.Verdict, ours bool) {
+	sp, c := th.space, s.code
+	if info.Address() == regs.Rip && s.unmapped(th, regs) {
+		return ptracer.Swallow, true
+	}
 	off := regs.Rip - sp.arena.base
 	if off >= c.userBegin && off < c.userEnd {
 		regs.Rip = sp.addr(c.userFault) // memory of the program's that is not there

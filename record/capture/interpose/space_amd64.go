@@ -18,6 +18,7 @@ type space struct {
 	arena   *arena
 	users   int
 	gone    bool // its calls all stop again
+	torn    bool // the program unmapped a part of our code
 	regions []region
 	sites   map[uint64]uint64 // patched, by address: the stub
 	moved   map[uint64][]byte // by place: the instruction before it, which a jump replaced
@@ -53,8 +54,9 @@ func openSpace(pid int) (*space, error) {
 func (sp *space) copy(pid int) *space {
 	c := &space{
 		pid:   pid,
-		arena: sp.arena, users: 1, gone: sp.gone, regions: append([]region(nil), sp.regions...),
-		sites: maps.Clone(sp.sites), moved: maps.Clone(sp.moved), hops: maps.Clone(sp.hops),
+		arena: sp.arena, users: 1, gone: sp.gone, torn: sp.torn, past: maps.Clone(sp.past),
+		regions: append([]region(nil), sp.regions...),
+		sites:   maps.Clone(sp.sites), moved: maps.Clone(sp.moved), hops: maps.Clone(sp.hops),
 		lone: maps.Clone(sp.lone), stubs: append([]stubPage(nil), sp.stubs...),
 	}
 	c.arena.refs++
@@ -84,6 +86,19 @@ func (sp *space) release() {
 	if sp.arena != nil {
 		sp.arena.release()
 	}
+}
+
+// ours reports whether a range has memory of ours.
+func (sp *space) ours(from, to uint64) bool {
+	if from < sp.arena.base+uint64(arenaBytes) && to > sp.arena.base {
+		return true
+	}
+	for i := range sp.stubs {
+		if p := &sp.stubs[i]; from < p.addr+p.size && to > p.addr {
+			return true
+		}
+	}
+	return false
 }
 
 // addr returns the address of an offset of our code.

@@ -25,6 +25,7 @@ enum {
 	O_CREAT = 0100, O_LARGEFILE = 0100000, O_CLOEXEC = 02000000, O_PATH = 010000000,
 	S_IFMT = 0170000, S_IFREG = 0100000, S_IFDIR = 0040000, S_IFBLK = 0060000, S_IFSOCK = 0140000,
 	PROT_WRITE = 2, PROT_EXEC = 4, MAP_SHARED = 1, MAP_ANONYMOUS = 0x20, MAP_FIXED = 0x10, MAP_FIXED_NOREPLACE = 0x100000,
+	MREMAP_FIXED = 2,
 	EINTR = 4, RESTART_BLOCK = 516, MAX_ERRNO = 4095,
 	MAX_VECTOR = 64,     /* elements that are recorded here */
 	FAILED_BYTES = 65536, /* of memory of a call that failed */
@@ -337,6 +338,13 @@ static void put_right(struct slot *s)
 		*(struct action *)old = was;
 }
 
+/* ours reports whether a range may have memory of ours. */
+INLINE s32 ours(const struct control *c, u64 from, u64 bytes)
+{
+	u64 to = from + bytes;
+	return to < from || (from < c->hi && to > c->lo) || (from < c->beyond && to > c->stubs);
+}
+
 /* before decides what is done with a call that CLASS_CHECK has, and prepares it. */
 HIDDEN u32 before(struct slot *s)
 {
@@ -395,12 +403,12 @@ HIDDEN u32 before(struct slot *s)
 		if (!(s->args[3] & (MAP_FIXED | MAP_FIXED_NOREPLACE)))
 			break;
 		/* fall through */
-	case CHECK_RANGE: {
-		u64 from = s->args[0], to = from + s->args[1];
-		if (to < from || (from < c->hi && to > c->lo))
+	case CHECK_RANGE:
+		if (ours(c, s->args[0], s->args[1]))
+			return CLASS_TRACE;
+		if (s->nr == NR_MREMAP && s->args[3] & MREMAP_FIXED && ours(c, s->args[4], s->args[2]))
 			return CLASS_TRACE;
 		break;
-	}
 	case CHECK_OFFER: {
 		const struct spec *sp = &c->rows[c->row[s->nr]];
 		u64 at = s->args[sp->offer_arg];

@@ -106,7 +106,7 @@ struct control {
 	u64 sizes;   /* each record is to say how large its files are */
 	u64 watched; /* so many of inodes: calls on these files are recorded by the tracer; more than WATCHED: on all */
 	u64 cgroups; /* device of the files of control groups: the tracer records writes to them; 0: none */
-	u64 zero[2];
+	u64 stubs, beyond; /* the range of stubs that are not there */
 	struct clock clocks[CLOCKS];
 	u8 class[CALLS];
 	u8 fast[CALLS]; /* the class after before() said yes */
