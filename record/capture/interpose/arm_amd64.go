@@ -3,6 +3,9 @@
 package interpose
 
 import (
+	"encoding/binary"
+	"unsafe"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/iotape/iotape/internal/ptracer"
@@ -106,6 +109,24 @@ func (s *session) unarmed(th *thread, regs *unix.PtraceRegs) ptracer.Verdict {
 	_ = unix.PtraceSetRegs(th.t.TID, regs)
 	s.leaveFast(th, errRefused.Error())
 	return ptracer.Swallow
+}
+
+// showAction is told that a call has returned. It puts right what a program of which all calls stop has been told of
+// the action of SIGSYS: the one that it asked for, not ours, which the kernel keeps.
+func (s *session) showAction(th *thread, ret int64) {
+	sp, at := th.space, th.args[2]
+	if th.nr != unix.SYS_RT_SIGACTION || th.args[0] != uint64(unix.SIGSYS) || ret != 0 || at == 0 {
+		return
+	}
+	if sp == nil || !sp.gone || th.files == nil {
+		return
+	}
+	was := th.files.of().Action
+	b := unsafe.Slice((*byte)(unsafe.Pointer(&was)), unsafe.Sizeof(was))
+	old := make([]byte, len(b))
+	if sp.read(old, at) && binary.LittleEndian.Uint64(old) == sp.addr(s.code.symbols["orphan"]) {
+		sp.write(b, at)
+	}
 }
 
 // disarmed makes a thread, which is at the entry of a call, end its Syscall User Dispatch and make the call again.

@@ -364,10 +364,15 @@ func (s *session) ends(th *thread, c *ptracer.Syscall) bool {
 
 // confines reports whether a call forbids calls to its process.
 func confines(c *ptracer.Syscall) bool {
+	mode, filter := c.Args[0], c.Args[2]
 	if c.NR == unix.SYS_PRCTL {
-		return c.Args[0] == unix.PR_SET_SECCOMP
+		if c.Args[0] != unix.PR_SET_SECCOMP {
+			return false
+		}
+		mode = c.Args[1] - 1 // SECCOMP_MODE_STRICT and _FILTER
 	}
-	return c.Args[0] <= unix.SECCOMP_SET_MODE_FILTER // or _STRICT
+	// A call without a filter fails: programs ask by it what the kernel has.
+	return mode == unix.SECCOMP_SET_MODE_STRICT || mode == unix.SECCOMP_SET_MODE_FILTER && filter != 0
 }
 
 // touches reports whether a call changes a range of memory that is ours.
@@ -387,6 +392,7 @@ func touches(sp *space, c *ptracer.Syscall) bool {
 func (s *session) leave(t *ptracer.Tracee, ret int64) {
 	th := s.of(t)
 	s.stops++
+	s.showAction(th, ret)
 	if th.wanted {
 		s.base.Leave(t, ret)
 	}

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Uses what the recorder uses, as argv[1] says: gs, dispatch, int80, or nothing. Before and after, it
+// Uses what the recorder uses, as argv[1] says: gs, dispatch, int80, probe, filter, or nothing. Before and after, it
 // writes to descriptor 1.
 #define _GNU_SOURCE
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -44,6 +47,24 @@ int main(int argc, char **argv)
 		selector = 0;
 		if (caught != 1)
 			return 4;
+	}
+	if (!strcmp(argv[1], "probe") || !strcmp(argv[1], "filter")) { // as Chromium does
+		if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, 0) == 0 || errno != EFAULT)
+			return 6;
+		if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, 0) == 0 || errno != EFAULT)
+			return 7;
+		struct sock_filter allow = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+		struct sock_fprog filter = {1, &allow};
+		if (argv[1][0] == 'f' &&
+		    (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter)))
+			return 8;
+		struct sigaction set = {.sa_handler = on_sigsys}, was;
+		if (sigaction(SIGSYS, &set, &was) || was.sa_handler != SIG_DFL || was.sa_flags)
+			return 9;
+		if (sigaction(SIGSYS, 0, &was) || was.sa_handler != on_sigsys)
+			return 10;
+		for (int i = 0; i < 100; i++)
+			write(1, "b", 1);
 	}
 	if (!strcmp(argv[1], "int80")) {
 		char *low = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
