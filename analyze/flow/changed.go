@@ -167,8 +167,11 @@ func (c *origin) consider(from uint32, shift int64) {
 		return
 	}
 	within := laid(a, b, shift)
+	if head := rewrittenHead(a, b); head > 0 {
+		within[0] = max(within[0], head)
+	}
 	d := compareWithin(a, b, shift, within)
-	if len(a) != len(b) && reframed(a, b, shift) {
+	if len(a) != len(b) && reframed(a, b, shift, within) {
 		return
 	}
 	if !f.oneChanged(&d, min(len(a), len(b))) || !c.better(&d, from) || !c.unexplained(a, b, shift, within) {
@@ -248,10 +251,10 @@ func (c *origin) innocent(recent []uint32) bool {
 
 // reframed reports whether a write is a part of a read with a header or trailer of its own: all bytes
 // that differ are its first ones, though the read has others before or more behind, or its last ones,
-// though the read goes on.
-func reframed(a, b []byte, shift int64) bool {
+// though the read goes on. What is behind part is not compared: the rest of the write may be other
+// parts, with headers of their own.
+func reframed(a, b []byte, shift int64, part span) bool {
 	n, more := int64(len(a)), int64(len(a))+shift < int64(len(b))
-	part := overlap(a, b, shift)
 	first, last := int64(-1), int64(-1)
 	for i := part[0]; i < part[1]; i++ {
 		switch {

@@ -19,6 +19,8 @@ const (
 	farPlaces    = 16        // of each row of the table that are looked at
 	farLooks     = 8         // places for each byte of a write that are looked at; then one of each row
 	leastBlocks  = 1 << 8    // rows of the table at first, a power of 2; there are four times as many, and so on
+
+	innocentContext = 24 // bytes on each side of one that differs by which it is recognised elsewhere
 )
 
 // verdict says of a write what the process had taken in before.
@@ -37,6 +39,9 @@ type passedWrite struct {
 	// skipped is how many bytes within a read the write has other ones for, at its beginning: a header of
 	// what was taken in, if there are many such writes, else changed bytes.
 	skipped int
+	// inserted is how many bytes stand in it between some that follow each other in a read: a header of a
+	// part, if there are many such writes.
+	inserted int
 	// next is the write that goes on behind the last bytes, which are a trailer or changed, as change says.
 	next    uint32
 	unknown spans // of it, what stands in nothing that was taken in; of passedOn nil
@@ -83,7 +88,8 @@ type takenRead struct {
 	at   int
 }
 
-// skip is a number of bytes within a read that stand in no write to an object, but between what does.
+// skip is a number of bytes within a read that stand in no write to an object, but between what does; if
+// it is negative, of bytes of writes that stand in no read.
 type skip struct {
 	object uint32
 	bytes  int
@@ -209,6 +215,9 @@ func (t *taken) judgeSkipped() {
 			}
 		}
 		if x.skipped > 0 && t.skips[skip{object, x.skipped}] <= max(2, writes[object]/rareMissing) {
+			x.verdict = notPassedOn
+		}
+		if x.inserted > 0 && t.skips[skip{object, -x.inserted}] <= max(2, writes[object]/rareMissing) {
 			x.verdict = notPassedOn
 		}
 		if x.verdict == passedOn {
@@ -386,6 +395,10 @@ func (t *taken) write(k uint32, a []byte) {
 		if n := p.at - at; n > 0 && n <= nearGap && !t.divided(at, p.at) {
 			t.skips[skip{object, n}]++
 		}
+		if n := p.off - off; off > 0 && n > 0 && n <= nearGap && p.at == at && !t.endsAt(at) && x.inserted == 0 {
+			x.inserted = n
+			t.skips[skip{object, -n}]++
+		}
 		x.gap(t, a, piece{off, at, p.off - off}, p)
 		if p.off > off {
 			x.unknown = append(x.unknown, span{int64(off), int64(p.off)})
@@ -441,16 +454,29 @@ func (x *passedWrite) gap(t *taken, a []byte, g, p piece) {
 	switch {
 	case skipped > 0 && t.divided(g.at, p.at): // one header in the place of another
 	case skipped != g.len && (skipped <= 0 || skipped > nearGap) && (g.off == 0 || t.endsAt(g.at)):
+	case skipped == 0 && g.off > 0 && g.len == x.inserted:
 	case skipped > 0 && skipped <= nearGap && g.off == 0:
 		x.skipped = skipped
 	case skipped == g.len && g.off > 0 && p.off+p.len <= len(a):
-		if x.verdict == passedOn {
+		if x.verdict == passedOn && !t.innocent(a, g, p) {
 			x.verdict = passedOther
 			x.note(t, a, g, p)
 		}
 	default:
 		x.verdict = notPassedOn
 	}
+}
+
+// innocent reports whether the bytes of a write in a gap before a piece are no change of what stands at
+// g.at: they and their neighbours stand elsewhere in what was taken in, so that it is another content,
+// like this one, that was given out; or the letters of names of fields are of another case.
+func (t *taken) innocent(a []byte, g, p piece) bool {
+	from, to := max(g.off-innocentContext, 0), min(p.off+min(p.len, innocentContext), len(a))
+	if g.off-from+to-p.off >= innocentContext && bytes.Contains(t.bytes, a[from:to]) {
+		return true
+	}
+	shift := int64(g.at - g.off)
+	return fieldNames(a, t.bytes, shift, span{int64(g.off), int64(p.off)})
 }
 
 // note keeps where a write differs first.

@@ -3,6 +3,7 @@
 package flow
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"slices"
@@ -65,6 +66,14 @@ func (y *relay) order() {
 	place := func(i int) int64 { return f.placeOf(&y.outputs(list[i])[0]) }
 	stay := inOrder(len(list), place)
 	moved := len(list) - len(stay)
+	// Where an item was given out is certain only if it stands once in that move.
+	if n := len(list); moved > 0 {
+		list = slices.DeleteFunc(list, func(i int) bool { return f.repeats(y.items[i].move, y.outputs(i)[0].move) })
+		if len(list) < n {
+			stay = inOrder(len(list), place)
+			moved = len(list) - len(stay)
+		}
+	}
 	if moved == 0 || len(list) < leastPassed || 3*moved > len(list) {
 		return
 	}
@@ -80,6 +89,14 @@ func (y *relay) order() {
 			f.who(moves[1]), gave, f.name(&f.objects[y.to]), moved, len(list), had, f.name(&f.objects[y.from])),
 		Confidence: Medium,
 		Decide:     "whether the order matters: a program that works on several messages at once need not keep it"})
+}
+
+// repeats reports whether the content of a move stands at several places of that of another: a part of
+// periodic content.
+func (f *Flow) repeats(part, all uint32) bool {
+	x, y := f.view(f.moves[part].class), f.view(f.moves[all].class)
+	at := bytes.Index(y, x)
+	return len(x) > 0 && at >= 0 && bytes.Contains(y[at+1:], x)
 }
 
 // inOrder returns which of n values make the longest row in which each is larger than the one
