@@ -175,6 +175,7 @@ func (f *Flow) find(ctx context.Context) error {
 	w.replicas()
 	w.comparisons()
 	w.passings()
+	w.answers()
 	w.orders()
 	w.report(w.again, Rewritten, func(o *Object, t *tally) string {
 		return fmt.Sprintf("%s to %s, %d bytes, of data that the host had written before", many(t.count, "write"),
