@@ -141,7 +141,8 @@ func (x *likeAnswers) judge(shown map[int]bool) {
 	}
 	for i := range list {
 		u := &list[i]
-		if n := alike[u.server]; n < leastPassed || others[u.server] > max(1, n/(rareMissing/2)) || x.known(u.odd, shown) {
+		n := alike[u.server]
+		if n < leastPassed || others[u.server] > max(1, n/(rareMissing/2)) || x.known(u.odd, shown) {
 			continue
 		}
 		x.report(u)
