@@ -261,6 +261,37 @@ func TestUringWithoutRights(t *testing.T) {
 	}
 }
 
+// TestUringPolled records a program that sees completions without a call and uses its buffer again at once. What it
+// read may be missing from the tape; what it wrote is not, and nothing is wrong.
+func TestUringPolled(t *testing.T) {
+	t.Parallel()
+	needUring(t)
+	for _, backend := range inTurn(t, append([]string{"ebpf"}, backendsWithoutRights()...)) {
+		t.Run(backend, func(t *testing.T) {
+			e := newEnv(t, testenv.Iotape(t), "", nil)
+			tape := e.recordSource(t, "uringpoll", backend)
+			all := requests(t, tape)
+			if len(all) != 800 {
+				t.Errorf("%d requests, want 800", len(all))
+			}
+			for _, ev := range all {
+				if ev.Ret != 4096 {
+					t.Errorf("%v = %d, %v", ev.Op, ev.Ret, ev.Errno)
+				}
+				if missing := consumed(ev); missing && (backend == "ebpf" || ev.Op == event.OpUringWrite) {
+					t.Errorf("%v at %d: its content is missing", ev.Op, ev.Offset)
+				} else if missing {
+					continue
+				}
+				want := bytes.Repeat([]byte{'a' + byte(ev.Offset/4096%26)}, 4096)
+				if got := content(t, tape, ev); !bytes.Equal(got, want) {
+					t.Errorf("%v at %d, request %d: %.8q, want %.8q", ev.Op, ev.Offset, head(t, ev).UserData, got, want)
+				}
+			}
+		})
+	}
+}
+
 // TestUringSockets does the same with sockets and pipes, and several completions of
 // one request.
 func TestUringSockets(t *testing.T) {

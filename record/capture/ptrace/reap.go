@@ -193,8 +193,8 @@ func (u *urings) end(th *thread, q *uringRequest, c completion, at uint64) {
 		default:
 			r.planArg(&as, i, ret)
 		}
-		if c.consumed && a.Dir != event.In {
-			r.confirm(&as, q, from)
+		if c.consumed && (a.Dir != event.In || q.chained) {
+			r.confirm(&as, from, a.Dir == event.In)
 		}
 	}
 	if q.call.spec.NeedsStop && ret > 0 {
@@ -247,11 +247,11 @@ func (r *Recorder) planHeldContent(q *uringRequest, i int, moved uint64) {
 	r.planOmitted(uint8(i), 0, keep, n)
 }
 
-// confirm looks at memory that a completed request filled and that the program may have used again since: the
-// segments of the plan from a number on. Where the file has the same bytes, they are what was read. All else is
-// missing.
-func (r *Recorder) confirm(as *thread, q *uringRequest, from int) {
-	fd, off := r.readFrom(as, q)
+// confirm looks at memory that a completed request filled, or wrote from, and that the program may have used again
+// since: the segments of the plan from a number on. Where the file has the same bytes, they are what was moved. Else
+// what was written is what the file has, and what was read is missing.
+func (r *Recorder) confirm(as *thread, from int, written bool) {
+	fd, off := r.movedAt(as)
 	if fd >= 0 {
 		defer unix.Close(fd)
 	}
@@ -265,20 +265,20 @@ func (r *Recorder) confirm(as *thread, q *uringRequest, from int) {
 		if fd >= 0 {
 			n, err = unix.Pread(fd, want, off+int64(s.pos))
 		}
-		if fd < 0 || err != nil || uint64(n) != s.n || s.read(as.t.TID, got) != n ||
-			!bytes.Equal(got, want) {
+		known := fd >= 0 && err == nil && uint64(n) == s.n
+		if !known || !written && (s.read(as.t.TID, got) != n || !bytes.Equal(got, want)) {
 			s.flags |= trace.PieceMissing
 			continue
 		}
-		s.data = got
+		s.data = want
 	}
 }
 
-// readFrom opens the regular file that a request read from at an offset of its own; -1 if it did not.
-func (r *Recorder) readFrom(as *thread, q *uringRequest) (fd int, off int64) {
-	switch q.call.spec.Op.Like() {
-	case event.OpPread64, event.OpPreadv2:
-		off = int64(q.call.args[3])
+// movedAt opens the regular file that a request read or wrote at an offset of its own; -1 if it did not.
+func (r *Recorder) movedAt(as *thread) (fd int, off int64) {
+	switch as.call.spec.Op.Like() {
+	case event.OpPread64, event.OpPreadv2, event.OpPwrite64, event.OpPwritev2:
+		off = int64(as.call.args[3])
 	default:
 		return -1, 0
 	}
