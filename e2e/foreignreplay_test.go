@@ -62,6 +62,19 @@ var foreignTraces = []struct {
 		[]string{"3</home/u/f.txt>"}, "3 calls made",
 	},
 	{
+		"a relative name and all of it behind the result", "x.strace",
+		"openat(AT_FDCWD, \"d/f.txt\", O_RDONLY) = 3</home/u/d/f.txt>\nread(3</home/u/d/f.txt>, \"ab\", 9) = 2\n" +
+			"close(3</home/u/d/f.txt>) = 0\nopenat(AT_FDCWD, \"../g\", O_RDONLY) = 3</home/g>\n",
+		[]string{"started in \"/home/u\"", "3</home/u/d/f.txt>", "3</home/g>"}, "4 calls made",
+	},
+	{
+		"raw arguments without a name for a zero", "x.strace",
+		"statx(-100, \"/a\", , 0xfff, {stx_mask=0x1fff, stx_mode=0100644, stx_size=5, ...}) = 0\n" +
+			"statx(-100, \"/a\", |0x100, 0xfff, {stx_mask=0x1fff, stx_mode=0100644, stx_size=5, ...}) = 0\n",
+		[]string{"AT_STATX_SYNC_AS_STAT, STATX_ALL, {", "AT_STATX_SYNC_AS_STAT|AT_SYMLINK_NOFOLLOW, STATX_ALL, {"},
+		"2 calls made",
+	},
+	{
 		"a relative name of a child", "x.strace",
 		"10 clone(child_stack=NULL, flags=SIGCHLD) = 11\n11 openat(AT_FDCWD, \"f\", O_WRONLY|O_CREAT, 0644) = 3\n" +
 			"11 write(3, \"x\", 1) = 1\n11 exit_group(0) = ?\n" +

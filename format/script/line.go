@@ -93,6 +93,9 @@ func (w *writer) appendArg(dst []byte, ev *event.Event, spec *event.Spec, i int)
 		return stracetext.AppendQuoted(dst, []byte(p.Raw)), nil
 	}
 	if b := ev.BufArg(i); b != nil {
+		if !ev.ArgKnown(i) && b.Omitted && len(b.Inline) == 0 && len(b.Refs) == 0 && b.Kind != event.KindVec {
+			dst = append(dst, unsaid) // of a foreign trace: the address is not known either
+		}
 		n, ok := contentOf(spec, &ev.Args, i, ev.Ret, ev.OK() && ev.Ret >= 0)
 		if !ok || n == b.Len || len(b.Hashes) > 0 {
 			return w.appendBuf(dst, ev, &a, i, b)

@@ -92,9 +92,10 @@ func (p *notation) items(end byte) (list []layout.Told, cut bool, err error) {
 			p.i++
 			return list, cut, nil
 		case c == ',':
-			if p.i++; between && comment != "" && p.count < maxCount { // a comment in the place of a value
+			p.i++
+			if blank, ok := blankValue(comment, end); between && ok && p.count < maxCount {
 				p.count++
-				list = append(list, layout.Told{Comment: comment})
+				list = append(list, blank)
 			}
 			between = true
 			continue
@@ -124,6 +125,16 @@ func (p *notation) items(end byte) (list []layout.Told, cut bool, err error) {
 			list = append(list, layout.Told{Name: name + "len", Text: elements})
 		}
 	}
+}
+
+// blankValue returns what stands for a value that is not there: of a comment, or of statx's flags without a name
+// (-X raw).
+func blankValue(comment string, end byte) (v layout.Told, ok bool) {
+	if comment == "" && end == ')' {
+		v.Text = "0"
+	}
+	v.Comment = comment
+	return v, comment != "" || v.Text != ""
 }
 
 // commented notes the comment behind a value, and reads the name that -y writes behind that: -100 /* AT_FDCWD */</tmp>.

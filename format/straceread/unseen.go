@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
+	"path"
 	"strings"
 
 	"github.com/iotape/iotape/event"
@@ -30,15 +31,23 @@ const maxDirectories = 1 << 12
 
 // findDirectories looks in a trace's beginning for the working directories in which threads began:
 // what getcwd answered before they changed it, or behind one change to a relative name. Number 0
-// is that of the first answer of any thread before any change.
+// is that of the first answer of any thread before any change. Without an answer, the name that -y
+// writes behind the result of an open of a relative name has it.
 func findDirectories(head iter.Seq[string]) map[uint32]string {
 	found, changed := map[uint32]string{}, map[uint32]string{}
+	opened := map[uint32]string{}
 	first := true
 	for line := range head {
 		p := parsePrefix(strings.TrimSuffix(line, "\n"))
 		name, _, _ := strings.Cut(p.body, "(")
 		switch name {
 		case "chdir", "fchdir", "getcwd":
+		case "open", "openat", "openat2", "creat":
+			if dir := openedIn(p.body); dir != "" && first && changed[p.tid] == "" && len(opened) < maxDirectories {
+				opened[p.tid] = cmp.Or(opened[p.tid], dir)
+				opened[0] = cmp.Or(opened[0], dir)
+			}
+			continue
 		default:
 			continue
 		}
@@ -69,7 +78,38 @@ func findDirectories(head iter.Seq[string]) map[uint32]string {
 			first, found[0] = false, data
 		}
 	}
+	if len(found) == 0 {
+		return opened
+	}
 	return found
+}
+
+// openedIn returns the directory in which an open found a relative name, if the line says the whole name:
+// openat(AT_FDCWD, "a", O_RDONLY) = 3</home/a>. It is "" if it does not, or a symbolic link was at its end.
+func openedIn(body string) string {
+	quote := strings.IndexByte(body, '"')
+	if quote < 0 || strings.HasPrefix(body[quote:], `"/`) || !strings.Contains(body, "</") {
+		return ""
+	}
+	_, args, r, err := parseCall(body)
+	if err != nil || r.ret < 0 || r.note == "" || len(args) == 0 {
+		return ""
+	}
+	name := &args[0]
+	if name.Kind != layout.ToldText {
+		if name.Text != "AT_FDCWD" && name.Text != "-100" || len(args) == 1 {
+			return ""
+		}
+		name = &args[1]
+	}
+	_, real := object(r.note)
+	given := path.Clean("/" + string(name.Data))
+	dir, ok := strings.CutSuffix(real, given)
+	if !ok || name.Cut || !strings.HasPrefix(real, "/") || len(name.Data) == 0 || given == "/" ||
+		strings.Contains("/"+string(name.Data)+"/", "/../") {
+		return ""
+	}
+	return cmp.Or(dir, "/")
 }
 
 // startedIn says in which directory a process without ancestors in the trace was from its
