@@ -106,11 +106,12 @@ func Identify(f *os.File) (*format.Format, error) {
 	if err != nil {
 		return nil, err
 	}
-	if found := matching(head); found != nil { // some formats are compressed by themselves
+	p := packed(head)
+	if found := matching(head); found != nil && (p == nil || !p.text) { // some formats are compressed by themselves
 		return found, nil
 	}
 	name := f.Name()
-	if p := packed(head); p != nil {
+	if p != nil {
 		if found := matching(p.head(f)); found != nil {
 			return found, nil
 		}
@@ -174,7 +175,7 @@ func Read(ctx context.Context, in *os.File, from *format.Format, dir, program st
 		return nil, nil, err
 	}
 	im := format.NewImport(dir, program)
-	if p := packed(head); p != nil && (from.Match == nil || !from.Match(head)) {
+	if p := packed(head); p != nil && (p.text || from.Match == nil || !from.Match(head)) {
 		text, whole, err := p.unpack(ctx, in, dir)
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", name, err)

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -27,14 +28,26 @@ type packing struct {
 	name, suffix string
 	magic        []byte
 	open         func(r io.Reader) (io.Reader, error)
+	text         bool // not compressed, but text of another encoding, which no format reads as it is
 }
 
 var packings = []packing{
-	{"gzip", ".gz", []byte("\x1f\x8b"), func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) }},
+	{"gzip", ".gz", []byte("\x1f\x8b"), func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) }, false},
 	{"zstd", ".zst", []byte("\x28\xb5\x2f\xfd"), func(r io.Reader) (io.Reader, error) {
 		return zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow))
-	}},
-	{"xz", ".xz", []byte("\xfd7zXZ\x00"), func(r io.Reader) (io.Reader, error) { return xz.NewReader(r) }},
+	}, false},
+	{"xz", ".xz", []byte("\xfd7zXZ\x00"), func(r io.Reader) (io.Reader, error) { return xz.NewReader(r) }, false},
+	// Text with a byte order mark, as programs of Windows write it: it becomes UTF-8 without one.
+	{"UTF-16", "", []byte("\xff\xfe"), func(r io.Reader) (io.Reader, error) {
+		return &utf16Reader{r: bufio.NewReader(r), order: binary.LittleEndian}, nil
+	}, true},
+	{"UTF-16", "", []byte("\xfe\xff"), func(r io.Reader) (io.Reader, error) {
+		return &utf16Reader{r: bufio.NewReader(r), order: binary.BigEndian}, nil
+	}, true},
+	{"UTF-8", "", []byte("\xef\xbb\xbf"), func(r io.Reader) (io.Reader, error) {
+		_, err := io.CopyN(io.Discard, r, 3)
+		return r, err
+	}, true},
 }
 
 // Limits for hostile files.

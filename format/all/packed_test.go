@@ -11,12 +11,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf16"
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/ulikunitz/xz"
 
 	"github.com/iotape/iotape/format"
 	"github.com/iotape/iotape/format/all"
+	"github.com/iotape/iotape/format/formattest"
+	"github.com/iotape/iotape/format/open"
 	"github.com/iotape/iotape/internal/testenv"
 )
 
@@ -178,5 +181,38 @@ func TestPipe(t *testing.T) {
 	_, done, err := all.Read(t.Context(), in, nil, t.TempDir(), "test")
 	if err != nil || done.Records == 0 {
 		t.Errorf("read %+v, %v", done, err)
+	}
+}
+
+// TestEncodings reads text as programs of Windows write it: with a byte order mark.
+func TestEncodings(t *testing.T) {
+	const trace = "open(\"/\u00e4\U0001f600\", O_RDONLY) = 3\nclose(3) = 0\n"
+	units := utf16.Encode([]rune("\ufeff" + trace))
+	little, big := []byte{}, []byte{}
+	for _, u := range units {
+		little, big = append(little, byte(u), byte(u>>8)), append(big, byte(u>>8), byte(u))
+	}
+	for name, text := range map[string][]byte{
+		"UTF-8": []byte("\ufeff" + trace), "UTF-16 little": little, "UTF-16 big": big,
+	} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "x.strace")
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		tape, err := open.Any(t.Context(), path)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		const want = `1 open("/\303\244\360\237\230\200", O_RDONLY) = 3</\xc3\xa4\xf0\x9f\x98\x80>` + "\n" +
+			`1 close(3</\xc3\xa4\xf0\x9f\x98\x80>) = 0` + "\n"
+		if got := formattest.Text(t, tape); got != want {
+			t.Errorf("%s is read as\n%swant\n%s", name, got, want)
+		}
+		tape.Close()
+	}
+	_, err := readBytes(t, "x.strace", []byte("\xff\xfe\x61"))
+	if err == nil || !strings.Contains(err.Error(), "UTF-16") {
+		t.Errorf("half a character: error %v, want one about UTF-16", err)
 	}
 }

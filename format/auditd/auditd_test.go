@@ -4,6 +4,8 @@ package auditd
 
 import (
 	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/iotape/iotape/format/formattest"
@@ -27,6 +29,23 @@ func TestRead(t *testing.T) {
 		if got := done.Left[what]; got != want {
 			t.Errorf("%d left out as %q, want %d", got, what, want)
 		}
+	}
+}
+
+// TestSplitArguments: many arguments of a program are in several records, long ones in parts.
+func TestSplitArguments(t *testing.T) {
+	const log = `type=SYSCALL msg=audit(5.007:9): arch=c000003e syscall=59 success=yes exit=0 a0=1 a1=2 a2=3 a3=0 pid=7 comm="ls"
+type=EXECVE msg=audit(5.007:9): argc=4 a0="ls" a1=2D6C2061 a2_len=8 a2[0]=6162
+type=EXECVE msg=audit(5.007:9): a2[1]=6364 a3="last"
+`
+	path := filepath.Join(t.TempDir(), "a.log")
+	if err := os.WriteFile(path, []byte(log), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tape, done := formattest.One(t, &Format, path)
+	const want = `["ls", "-l a", "abcd", "last"]`
+	if got := formattest.Text(t, tape); !strings.Contains(got, want) || len(done.Left) > 0 {
+		t.Errorf("read as %s with %v left out, want %s", got, done.Left, want)
 	}
 }
 

@@ -25,7 +25,7 @@ const (
 	otherArch  = "calls of programs for another architecture than x86-64 and arm64"
 	notCalls   = "records that are of no system call"
 	setBack    = "events with an earlier time than one before (the clock was set back): they are placed behind it"
-	splitWords = "arguments of programs that are in several parts"
+	splitWords = "programs with arguments that the log does not have"
 )
 
 type importer struct {
@@ -244,11 +244,15 @@ func (h *host) memory(c *format.Call, spec *event.Spec, e *auditEvent) {
 		c.Args[4] = math.MaxUint64 // no file
 		c.Known(4)
 	}
+	executed := false
 	for i := range e.records {
 		r := &e.records[i]
 		switch r.kind {
 		case "EXECVE":
-			h.words(c, r)
+			if !executed { // the others have the rest of its arguments
+				h.words(c, e)
+			}
+			executed = true
 		case "MMAP":
 			if c.Op == event.OpMmap {
 				c.Args[4] = uint64(int32(r.number("fd", 10)))
@@ -264,15 +268,31 @@ func (h *host) memory(c *format.Call, spec *event.Spec, e *auditEvent) {
 	c.Moved(spec)
 }
 
-// words gives execve the arguments of the program.
-func (h *host) words(c *format.Call, r *record) {
-	var words []string
-	for i := range r.number("argc", 10) {
-		word, ok := r.text(fmt.Sprintf("a%d", i))
-		if !ok {
-			if i < maxFields && r.value(fmt.Sprintf("a%d_len", i)) != "" {
-				h.x.im.LeftOut(splitWords, 1)
+// words gives execve the arguments of the program. Many arguments are in several records, long ones in parts:
+// a2_len=9000 a2[0]=… a2[1]=….
+func (h *host) words(c *format.Call, e *auditEvent) {
+	said := map[string]string{}
+	for i := range e.records {
+		if r := &e.records[i]; r.kind == "EXECVE" {
+			for _, f := range r.fields {
+				said[f.name] = f.value
 			}
+		}
+	}
+	var words []string
+	argc, _ := strconv.ParseUint(said["argc"], 10, 32)
+	for i := range argc {
+		name := fmt.Sprintf("a%d", i)
+		word, ok := decode(said[name])
+		for part := 0; said[name] == ""; part++ {
+			more, known := decode(said[fmt.Sprintf("%s[%d]", name, part)])
+			if !known {
+				break
+			}
+			word, ok = word+more, true
+		}
+		if !ok {
+			h.x.im.LeftOut(splitWords, 1)
 			break
 		}
 		words = append(words, word)

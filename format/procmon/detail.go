@@ -42,13 +42,15 @@ func text(details, name string) string {
 	return value
 }
 
-// detail returns a number of the column Detail, with or without commas between its digits. ok is false if there
-// is none.
+// detail returns a number of the column Detail, with or without what countries put between its digits. ok is false
+// if there is none.
 func detail(details, name string) (n uint64, ok bool) {
-	digits := strings.ReplaceAll(text(details, name), ",", "")
-	n, err := strconv.ParseUint(digits, 10, 63)
+	n, err := strconv.ParseUint(betweenDigits.Replace(text(details, name)), 10, 63)
 	return n, err == nil
 }
+
+// betweenDigits takes commas, points, apostrophes and blanks off a whole number.
+var betweenDigits = strings.NewReplacer(",", "", ".", "", "'", "", "\u2019", "", " ", "", "\u00a0", "", "\u202f", "")
 
 // timeOfDay reads a time such as 3:38:35.6627776 PM or 15:38:35.6627776.
 func timeOfDay(s string) (ns uint64, ok bool) {
