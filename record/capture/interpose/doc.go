@@ -24,7 +24,7 @@
 // speed alone. Each thread sets it by itself, in our code, before its first call (arm_amd64.go).
 //
 // A place is patched without moving a neighbour (patch_amd64.go): only its own two bytes
-// change, and bytes of padding that is never executed (image_amd64.go says how that is known).
+// change, and bytes of padding that is never executed (image_amd64.go and stretches_amd64.go say how that is known).
 //
 // A call that the code in the process cannot record by itself (table_amd64.go: it makes a
 // thread or a program, its memory has to be read before it, its content is large, …) is made

@@ -34,6 +34,11 @@ func functions(sp *space, bias uint64) []frame {
 	if frames == nil {
 		frames = programFrames(sp, bias)
 	}
+	return inOrder(frames)
+}
+
+// inOrder sorts frames.
+func inOrder(frames []frame) []frame {
 	slices.SortFunc(frames, func(a, b frame) int { return int(int64(a.start) - int64(b.start)) })
 	last := uint64(0)
 	for i := range frames {
@@ -63,12 +68,7 @@ func fileFrames(f io.ReaderAt) []frame {
 	if err != nil || e.Machine != elf.EM_X86_64 {
 		return nil
 	}
-	first := uint64(0)
-	for _, p := range e.Progs {
-		if p.Type == elf.PT_LOAD && p.Off == 0 {
-			first = p.Vaddr
-		}
-	}
+	first := firstAddress(e)
 	var frames []frame
 	if s := e.Section(".eh_frame"); s != nil && s.Flags&elf.SHF_COMPRESSED == 0 && s.Size <= mostBytes {
 		if data, err := s.Data(); err == nil {
@@ -87,6 +87,21 @@ func symbolFrames(e *elf.File, first uint64) (frames []frame) {
 	if err != nil {
 		return nil
 	}
+	return framesOf(symbols, first)
+}
+
+// firstAddress returns where a file's beginning is to be mapped.
+func firstAddress(e *elf.File) (first uint64) {
+	for _, p := range e.Progs {
+		if p.Type == elf.PT_LOAD && p.Off == 0 {
+			first = p.Vaddr
+		}
+	}
+	return first
+}
+
+// framesOf returns the ranges of functions among symbols.
+func framesOf(symbols []elf.Symbol, first uint64) (frames []frame) {
 	for _, s := range symbols {
 		end := s.Value + s.Size
 		if elf.ST_TYPE(s.Info) == elf.STT_FUNC && s.Section != elf.SHN_UNDEF && s.Value >= first && end > s.Value {

@@ -12,35 +12,37 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/iotape/iotape/internal/testenv"
 	"github.com/iotape/iotape/record/capture"
 )
 
-// staticProgram returns a program that a compiler linked statically.
-func staticProgram(t *testing.T, compiler, source string) string {
+// builtProgram returns a program that a compiler made.
+func builtProgram(t *testing.T, compiler, source string, flags ...string) string {
 	t.Helper()
 	if _, err := exec.LookPath(compiler); err != nil {
 		testenv.Lacks(t, err.Error()+": Debian's package musl-tools has it")
 	}
 	bin := filepath.Join(t.TempDir(), source)
-	cmd := exec.Command(compiler, "-w", "-O1", "-static", "-pthread", "-o", bin, "testdata/"+source+".c")
+	args := append([]string{"-w", "-O1", "-pthread", "-o", bin, "testdata/" + source + ".c"}, flags...)
+	cmd := exec.Command(compiler, args...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", compiler, err, out)
 	}
 	return bin
 }
 
-// compilers link with the C libraries that have their functions' ranges at different places.
-var compilers = []string{"gcc", "musl-gcc"}
-
-// TestStaticPrograms records programs without a table of functions that is mapped: their calls are
-// made at patched places all the same.
-func TestStaticPrograms(t *testing.T) {
-	for _, compiler := range compilers {
+// TestWithoutFrames records programs and libraries without a table of functions that is mapped, or without any (what
+// was stripped, musl): their calls are made at patched places all the same.
+func TestWithoutFrames(t *testing.T) {
+	for _, compiler := range []string{
+		"gcc -static", "gcc -static -s", "musl-gcc -static", "musl-gcc -static -s", "musl-gcc",
+	} {
 		t.Run(compiler, func(t *testing.T) {
-			bin, dir := staticProgram(t, compiler, "connections"), shortDir(t)
+			words := strings.Fields(compiler)
+			bin, dir := builtProgram(t, words[0], "connections", words[1:]...), shortDir(t)
 			stops := func(rounds int) uint64 {
 				if err := os.RemoveAll(dir); err != nil {
 					t.Fatal(err)
@@ -63,7 +65,7 @@ func TestStaticPrograms(t *testing.T) {
 
 // TestStaticFrames holds the ranges of functions against the symbols, of which the linker knows no other.
 func TestStaticFrames(t *testing.T) {
-	f, err := os.Open(staticProgram(t, "gcc", "connections"))
+	f, err := os.Open(builtProgram(t, "gcc", "connections", "-static"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,5 +125,6 @@ func FuzzFrames(f *testing.F) {
 			}
 		}
 		fileFrames(bytes.NewReader(section))
+		withStretches(bytes.NewReader(section), frames)
 	})
 }

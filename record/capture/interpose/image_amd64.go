@@ -21,6 +21,7 @@ type image struct {
 
 	frames []frame // of functions, in order; none if the file does not say
 	read   bool    // frames were looked for
+	swept  bool    // what has no frame was looked at
 	gogo   bool    // made by the Go linker, which fills with breakpoints
 }
 
@@ -52,8 +53,11 @@ func (s *session) image(sp *space, r *region, m *mapping) *image {
 // mappedAt reports whether the file is still mapped where it was: we are not told when it is unmapped.
 func (im *image) mappedAt(sp *space, bias uint64) bool {
 	head := make([]byte, headBytes)
-	return sp.read(head, bias) && sha256.Sum256(head) == im.head
+	return sp.read(head, bias) && im.isHead(head)
 }
+
+// isHead reports whether the file begins with some bytes.
+func (im *image) isHead(head []byte) bool { return sha256.Sum256(head) == im.head }
 
 // plan decides how a place is patched, and remembers it.
 func (im *image) plan(sp *space, r *region, site uint64) plan {
@@ -61,12 +65,17 @@ func (im *image) plan(sp *space, r *region, site uint64) plan {
 		im.read = true
 		im.frames = functions(sp, r.bias)
 	}
+	if !im.swept && !im.gogo && !im.covers(site) {
+		im.swept = true
+		im.findStretches(sp, r)
+	}
 	const reach = 4096 // bytes on each side that are looked at, for whole functions
 	from := max(site-min(site, reach), r.start-r.bias)
 	to := min(site+reach, r.end-r.bias)
 	text := make([]byte, to-from)
 	var p plan
 	if sp.read(text, r.bias+from) {
+		im.unpatch(text, from)
 		p.steps = im.route(padding(text, from, im), site)
 		if p.steps == nil {
 			if n := im.movable(text, from, site); n > 0 {
@@ -84,6 +93,26 @@ func (im *image) plan(sp *space, r *region, site uint64) plan {
 	}
 	im.plans[site] = p
 	return p
+}
+
+// unpatch makes code what it was without our jumps.
+func (im *image) unpatch(text []byte, from uint64) {
+	put := func(b []byte, off uint64) {
+		for i, c := range b {
+			if at := off + uint64(i) - from; at < uint64(len(text)) {
+				text[at] = c
+			}
+		}
+	}
+	for site, p := range im.plans {
+		if len(p.steps) > 0 {
+			put(syscallBytes, site)
+		}
+		for i := range p.steps {
+			st := &p.steps[i]
+			put(st.was[:st.bytes()], st.off)
+		}
+	}
 }
 
 // movable returns the length of the instruction before a place if a near jump can take its

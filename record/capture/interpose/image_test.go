@@ -7,6 +7,7 @@ package interpose
 import (
 	"bufio"
 	"bytes"
+	"crypto/sha256"
 	"debug/elf"
 	"os"
 	"os/exec"
@@ -178,7 +179,8 @@ func checkImage(t *testing.T, path string) (all, planned int) {
 	sp := &space{mem: mem}
 	head := make([]byte, headBytes)
 	sp.read(head, 0)
-	im := &image{plans: map[uint64]plan{}, taken: map[uint64]bool{}, gogo: bytes.Contains(head, []byte("Go\x00\x00"))}
+	im := &image{plans: map[uint64]plan{}, taken: map[uint64]bool{}, head: sha256.Sum256(head)}
+	im.gogo = bytes.Contains(head, []byte("Go\x00\x00"))
 	var code *elf.Prog
 	for _, p := range f.Progs {
 		if p.Type == elf.PT_LOAD && p.Flags&elf.PF_X != 0 {
@@ -249,6 +251,14 @@ func TestPlans(t *testing.T) {
 		}
 		all, planned := checkImage(t, path)
 		if planned*10 < all*9 || all == 0 {
+			t.Errorf("%s: plans for %d of %d system calls, want nine of ten", path, planned, all)
+		}
+	}
+	// Files without unwinding information, and without symbols.
+	for _, path := range []string{
+		"/usr/lib/x86_64-linux-musl/libc.so", builtProgram(t, "musl-gcc", "connections", "-static", "-s"),
+	} {
+		if all, planned := checkImage(t, path); planned*10 < all*9 || all < 10 {
 			t.Errorf("%s: plans for %d of %d system calls, want nine of ten", path, planned, all)
 		}
 	}
