@@ -145,6 +145,7 @@ type Result struct {
 	Events     uint64 // calls recorded
 	Lost       uint64 // records
 	Stops      uint64 // times that a thread was held back; interpose: stopped for a call
+	Unpatched  uint64 // interpose: calls at places that were not patched when they were made
 	Elapsed    time.Duration
 	// WriteErr is the first error of the stream's writer, if recording had to go
 	// on without one (a full disk): what came after is lost, and counted.

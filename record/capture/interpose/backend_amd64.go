@@ -56,7 +56,7 @@ func (Backend) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWrit
 	res, err := rec.Run(ctx, cmd, s.handler())
 	s.report()
 	if res != nil {
-		res.Stops = s.stops
+		res.Stops, res.Unpatched = s.stops, s.met
 	}
 	return res, err
 }

@@ -40,6 +40,7 @@ func (s *session) dispatched(t *ptracer.Tracee, info *ptracer.Siginfo) {
 		s.trace(th, &regs, site)
 		return
 	}
+	s.met++
 	if regs.Cs != 0x33 || info.SysArch() != unix.AUDIT_ARCH_X86_64 {
 		s.leaveFast(th, "it makes 32-bit calls")
 	}

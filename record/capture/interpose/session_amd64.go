@@ -38,6 +38,7 @@ type session struct {
 	spare   []byte
 
 	stops  uint64 // of threads, for their calls
+	met    uint64 // calls at places that were not patched
 	stores uint64 // version of the files that are watched
 }
 
