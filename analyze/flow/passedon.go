@@ -395,10 +395,7 @@ func (t *taken) write(k uint32, a []byte) {
 		if n := p.at - at; n > 0 && n <= nearGap && !t.divided(at, p.at) {
 			t.skips[skip{object, n}]++
 		}
-		if n := p.off - off; off > 0 && n > 0 && n <= nearGap && p.at == at && !t.endsAt(at) && x.inserted == 0 {
-			x.inserted = n
-			t.skips[skip{object, -n}]++
-		}
+		t.insert(x, object, piece{off, at, p.off - off}, p)
 		x.gap(t, a, piece{off, at, p.off - off}, p)
 		if p.off > off {
 			x.unknown = append(x.unknown, span{int64(off), int64(p.off)})
@@ -421,6 +418,14 @@ func (t *taken) write(k uint32, a []byte) {
 	}
 	if same > 0 {
 		t.goesOn[object] = at
+	}
+}
+
+// insert takes the bytes of a write before a piece, if they stand between some that follow each other.
+func (t *taken) insert(x *passedWrite, object uint32, g, p piece) {
+	if g.off > 0 && g.len > 0 && g.len <= nearGap && p.at == g.at && !t.endsAt(g.at) && x.inserted == 0 {
+		x.inserted = g.len
+		t.skips[skip{object, -g.len}]++
 	}
 }
 
@@ -458,12 +463,17 @@ func (x *passedWrite) gap(t *taken, a []byte, g, p piece) {
 	case skipped > 0 && skipped <= nearGap && g.off == 0:
 		x.skipped = skipped
 	case skipped == g.len && g.off > 0 && p.off+p.len <= len(a):
-		if x.verdict == passedOn && !t.innocent(a, g, p) {
-			x.verdict = passedOther
-			x.note(t, a, g, p)
-		}
+		x.other(t, a, g, p)
 	default:
 		x.verdict = notPassedOn
+	}
+}
+
+// other takes bytes of a write before a piece that stand in the place of as many others.
+func (x *passedWrite) other(t *taken, a []byte, g, p piece) {
+	if x.verdict == passedOn && !t.innocent(a, g, p) {
+		x.verdict = passedOther
+		x.note(t, a, g, p)
 	}
 }
 
