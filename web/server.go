@@ -158,6 +158,9 @@ func (x *Server) routes() {
 		"similar": func(ctx context.Context, q query) (any, error) {
 			return x.scene.Similar(ctx, q.int("tape"), q.uint("seq"))
 		},
+		"way": func(ctx context.Context, q query) (any, error) {
+			return x.scene.Way(ctx, q.int("tape"), q.uint("seq"))
+		},
 		"find": func(ctx context.Context, q query) (any, error) {
 			return x.scene.Find(ctx, q.int("tape"), q.uint("from"), q.Get("filter"))
 		},

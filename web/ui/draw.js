@@ -82,6 +82,7 @@ class Drawing {
       if (this.view.arrows) this.drawArrows(g, where);
     }
     this.drawPlaces(g, height);
+    this.drawWay(g, place, top);
     this.drawSelected(g, place, top);
     if (this.focused) {
       g.strokeStyle = c.mark;
@@ -195,6 +196,45 @@ class Drawing {
       g.fillRect(x, 0, 1.5, height);
       g.globalAlpha = 1;
     }
+  }
+
+  /** The events that the content of the selected one came from and went to. */
+  drawWay(g, place, top) {
+    g.strokeStyle = this.colours.mark;
+    for (const s of this.view.way) {
+      const i = place.get(s.row), x = this.x(s.at_ns);
+      if (i === undefined || x < LABELS || x > this.width) continue;
+      g.lineWidth = s.changed ? 3 : 2;
+      g.strokeStyle = s.changed ? this.colours.failed : this.colours.mark;
+      g.beginPath();
+      g.arc(x, i * ROW - top + ROW / 2, 6, 0, 2 * Math.PI);
+      g.stroke();
+    }
+  }
+
+  /** The contents in sight that moved most, with an event of each. */
+  contents(most) {
+    const sums = new Map();
+    const add = (content, n, size, tape, seq) => {
+      if (!content) return;
+      const s = sums.get(content) || { content, n: 0, bytes: 0, tape, seq };
+      s.n += n;
+      s.bytes += size;
+      sums.set(content, s);
+    };
+    for (const r of this.picture ? this.picture.rows : []) {
+      const tape = this.view.rowsOf[r.row].tape;
+      for (let i = 0; i < r.cells.length; i += CELL) {
+        const c = r.cells, from = this.picture.from_ns + c[i] * this.picture.grain_ns;
+        if (from <= this.view.to && from + this.picture.grain_ns >= this.view.from) add(c[i + 6], c[i + 3], c[i + 5], tape, c[i + 7]);
+      }
+      for (let i = 0; i < r.spans.length; i += SPAN) {
+        const s = r.spans;
+        if (s[i] <= this.view.to && s[i] + s[i + 1] >= this.view.from) add(s[i + 5], 1, s[i + 4], tape, s[i + 6]);
+      }
+    }
+    const list = [...sums.values()].sort((a, b) => b.bytes - a.bytes || a.seq - b.seq);
+    return { list: list.slice(0, most), more: Math.max(0, list.length - most) };
   }
 
   drawSelected(g, place, top) {

@@ -10,6 +10,7 @@ function start() {
   const root = $("scene"), port = $("port"), tall = $("tall"), labels = $("labels"), canvas = $("marks"), tip = $("tip"), status = $("status");
   const drawing = new Drawing(view, canvas, $("axis"), $("overview"));
   const panel = new Panel($("event"), view, select);
+  panel.onway = () => paint();
   root.hidden = false;
   view.all();
 
@@ -55,8 +56,25 @@ function start() {
       const width = port.clientWidth, height = port.clientHeight;
       drawing.draw(width, height, port.scrollTop);
       drawLabels();
+      legend();
       status.textContent = said();
     });
+  }
+
+  /** What the colours mean now. */
+  function legend() {
+    const works = $("key-work"), other = $("key-other");
+    works.hidden = view.colour !== "work";
+    other.hidden = !works.hidden;
+    const failed = () => element("span", {}, element("i", { class: "failed" }), "failed (above)");
+    if (view.colour === "process") other.replaceChildren("each process has its colour, as its row is called", failed());
+    if (view.colour !== "content") return;
+    const { list, more } = drawing.contents(6);
+    other.replaceChildren("equal content has one colour; most in sight:", ...list.map(s => {
+      const swatch = element("i");
+      swatch.style.background = drawing.colourOf(0, s.content, 0);
+      return element("button", { type: "button", class: "link", title: `select event ${count(s.seq)}`, onclick: () => select(s.tape, s.seq, true) }, swatch, `${bytes(s.bytes)} in ${plural(s.n, "call", "calls")}`);
+    }), list.length ? (more ? `and ${count(more)} more` : "") : "none", element("span", {}, element("i", { class: "work-other" }), "without content"), failed());
   }
 
   function said() {
@@ -123,6 +141,7 @@ function start() {
       }
       return;
     }
+    view.way = [];
     try {
       const d = await source.event(tape, seq);
       if (d.row >= 0) {
@@ -349,8 +368,30 @@ function start() {
       e.addEventListener("click", () => root.scrollIntoView());
     }
     const findings = part.querySelector("#findings");
-    if (findings) root.before(findings); // what is wrong comes first
+    if (findings) { root.before(findings); findingTools(findings); } // what is wrong comes first
     $("sections").append(part);
+  }
+
+  /** A field and a threshold over the findings: which of them are shown. */
+  function findingTools(section) {
+    const all = [...section.querySelectorAll(".finding")];
+    if (all.length === 0) return;
+    const levels = ["low", "medium", "high"];
+    const least = element("input", { type: "range", id: "least", min: 0, max: 2, step: 1, value: 0 }), name = element("output", { for: "least" });
+    const text = element("input", { type: "search", id: "in-findings", placeholder: "host, file, address, bytes", spellcheck: "false", autocomplete: "off" });
+    const shown = element("output", { id: "findings-shown" });
+    const apply = () => {
+      const words = text.value.trim().toLowerCase(), from = Number(least.value);
+      for (const x of all) x.hidden = levels.indexOf(x.dataset.confidence) < from || !x.textContent.toLowerCase().includes(words);
+      for (const d of section.querySelectorAll("details")) if (words && d.querySelector(".finding:not([hidden])")) d.open = true;
+      name.textContent = levels[from];
+      shown.textContent = `${count(all.filter(x => !x.hidden).length)} of ${count(all.length)} shown`;
+    };
+    least.addEventListener("input", apply);
+    text.addEventListener("input", apply);
+    apply();
+    section.querySelector("h2").after(element("div", { class: "tools", role: "group", "aria-label": "which findings are shown" },
+      element("label", {}, "Confidence at least ", least, name), element("label", {}, "Find in findings ", text), shown));
   }
 
   function clocks() {
@@ -369,6 +410,7 @@ function start() {
   matchMedia("print").addEventListener("change", recolour);
   new ResizeObserver(resize).observe(root);
   clocks();
+  if (!source.live && document.getElementById("findings")) findingTools(document.getElementById("findings"));
   resize();
   fetchWhole().catch(e => { note = String(e.message); });
   later().catch(e => { $("working").textContent = "The server does not answer: " + e.message; });

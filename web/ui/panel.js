@@ -18,9 +18,11 @@ class Panel {
     this.root = root;
     this.view = view;
     this.select = select;
+    this.onway = () => {};
+    view.way = []; // events of the way of the selected one's content
   }
 
-  clear() { this.root.replaceChildren(); this.root.hidden = true; }
+  clear() { this.root.replaceChildren(); this.root.hidden = true; this.view.way = []; }
 
   say(text) {
     this.root.hidden = false;
@@ -61,8 +63,11 @@ class Panel {
       const out = element("div", { "aria-live": "polite" });
       parts.push(element("h4", {}, "Similar content"), element("button", { type: "button", onclick: e => this.similar(d, out, e.target) }, "Look for events with similar content"), out);
     }
+    const way = element("div", { id: "way", "aria-live": "polite" });
+    if (d.contents.some(c => c.bytes > 0)) parts.push(way);
     parts.push(element("details", {}, element("summary", {}, "All fields"), this.tree(d.fields)));
     this.root.replaceChildren(...parts.filter(Boolean));
+    if (way.isConnected) await this.way(d, way);
   }
 
   head(text) {
@@ -122,6 +127,26 @@ class Panel {
     more.addEventListener("click", load);
     if (c.kept > 0) load(); else more.hidden = true;
     return element("details", { open: true }, element("summary", {}, `${c.name}: ${said.join(", ")}`), out, more);
+  }
+
+  /** Where the content came from and went, and who else had it: as iotape flow says. */
+  async way(d, out) {
+    const title = element("h4", {}, "The way of its content");
+    out.replaceChildren(title, element("p", { class: "note" }, "looking …"));
+    try {
+      const w = await this.view.source.way(d.tape, d.seq);
+      if (!out.isConnected) return; // another event is selected
+      if (w.why) { out.replaceChildren(title, element("p", { class: "note" }, w.why)); return; }
+      this.view.way = [...w.from, ...w.to, ...w.same];
+      this.onway();
+      const rows = list => list.map(s => element("tr", { class: s.changed ? "changed" : null },
+        element("td", {}, this.link(s)), element("td", { class: "left" }, s.who), element("td", { class: "left" }, (s.write ? "→ " : "← ") + s.where),
+        element("td", {}, bytes(s.bytes)), element("td", { class: "left" }, s.why + (s.changed ? ", CHANGED" : ""))));
+      const part = (name, list, none) => [element("h5", {}, `${name}: ${list.length ? plural(list.length, "event", "events") : none}`),
+        list.length ? element("div", { class: "scroll" }, element("table", {}, element("tbody", {}, ...rows(list)))) : ""];
+      out.replaceChildren(title, ...part("It came from", w.from, "nothing in these tapes"), ...part("It went to", w.to, "nothing in these tapes"),
+        ...part("The same content", w.same, "nowhere else"), element("p", { class: "note" }, "Their places are marked in the picture." + (w.more ? ` Not all are shown: iotape flow --from ${d.tape + 1}:${d.seq}` : "")));
+    } catch (e) { out.replaceChildren(title, element("p", { class: "note" }, String(e.message))); }
   }
 
   async similar(d, out, button) {

@@ -29,6 +29,7 @@ class Server {
   event(tape, seq) { return this.get("api/event", { tape, seq }); }
   content(tape, seq, index, offset) { return this.get("api/content", { tape, seq, index, offset }); }
   similar(tape, seq) { return this.get("api/similar", { tape, seq }); }
+  way(tape, seq) { return this.get("api/way", { tape, seq }); }
   find(tape, from, filter) { return this.get("api/find", { tape, from, filter }); }
   state() { return this.get("api/state"); }
   reload() { return this.get("api/about"); }

@@ -30,7 +30,7 @@ func (s *Scene) Find(ctx context.Context, tape int, from uint64, text string) (*
 		return nil, ErrNoEvent
 	}
 	t := s.tapes[tape]
-	accepts, err := s.o.Filter(t.Tape, text)
+	accepts, err := s.accepts(t, text)
 	if err != nil {
 		return nil, err
 	}

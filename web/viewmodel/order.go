@@ -44,11 +44,7 @@ func reasonNames() (names []string) {
 // right by it. From then on windows have arrows.
 func (s *Scene) Order() error {
 	s.setState("being computed")
-	tapes := make([]*trace.Tape, len(s.tapes))
-	for i, t := range s.tapes {
-		tapes[i] = t.Tape
-	}
-	order, err := happens.Load(tapes)
+	order, err := happens.Load(s.traces())
 	if err != nil {
 		s.setState(err.Error())
 		return fmt.Errorf("order: %w", err)
@@ -66,6 +62,15 @@ func (s *Scene) Order() error {
 	defer s.mu.Unlock()
 	s.order, s.arrows, s.state = order, a, ""
 	return nil
+}
+
+// traces returns the tapes as they are.
+func (s *Scene) traces() []*trace.Tape {
+	tapes := make([]*trace.Tape, len(s.tapes))
+	for i, t := range s.tapes {
+		tapes[i] = t.Tape
+	}
+	return tapes
 }
 
 func (s *Scene) setState(state string) {

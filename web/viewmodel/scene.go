@@ -31,6 +31,8 @@ type Scene struct {
 	arrows *arrows
 	places []Place
 	state  string
+
+	way way
 }
 
 // Options for Open. Zero values are the defaults.
@@ -92,6 +94,7 @@ func Open(ctx context.Context, tapes []*trace.Tape, o *Options) (_ *Scene, err e
 
 // Close releases what Open opened.
 func (s *Scene) Close() error {
+	s.way.close()
 	var errs []error
 	for _, t := range s.tapes {
 		errs = append(errs, t.close())
