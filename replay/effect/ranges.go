@@ -10,6 +10,9 @@ type Ranges map[Inode]*Spans
 
 // Add notes a range; Remove takes one out.
 func (m Ranges) Add(id Inode, from, to int64) {
+	if to <= from {
+		return // callers ask whether a file has an entry
+	}
 	s := m[id]
 	if s == nil {
 		s = &Spans{}

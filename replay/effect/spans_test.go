@@ -47,3 +47,13 @@ func TestSpans(t *testing.T) {
 		}
 	})
 }
+
+// An empty range is no entry: that one is there says that something is made up in a file.
+func TestRangesEmpty(t *testing.T) {
+	t.Parallel()
+	m := Ranges{}
+	m.Add(Inode{1, 2}, 4096, 4096)
+	if len(m) != 0 {
+		t.Errorf("after an empty range was added: %d files, want none", len(m))
+	}
+}
