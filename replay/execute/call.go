@@ -3,6 +3,7 @@
 package execute
 
 import (
+	"math"
 	"runtime"
 	"strconv"
 	"sync/atomic"
@@ -96,6 +97,27 @@ func (w *worker) keepResult(t *plan.Task, fd int, ok bool) {
 	h.FD = fd
 }
 
+// roomFor returns how many bytes a file has from off on; no limit if that is not known.
+func roomFor(fd int, off int64) int64 {
+	var st unix.Stat_t
+	if unix.Fstat(fd, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return math.MaxInt64
+	}
+	return st.Size - off
+}
+
+// storeWithin makes that part of a store through a mapping that lies within the file: a store never makes
+// a file longer. What was recorded behind its end is of a call that returned later, and that is made, too.
+func (w *worker) storeWithin(t *plan.Task, args *[event.MaxArgs]uintptr, room int64) (int64, syscall.Errno) {
+	if room > 0 {
+		_, _, errno := unix.Syscall6(uintptr(plan.NativeNumber(t.Event.Op)), args[0], args[1], uintptr(room), args[3], 0, 0)
+		if errno != 0 {
+			return -1, errno
+		}
+	}
+	return t.Event.Ret, 0
+}
+
 // makeCall makes a call, in the way that it was made if that is asked for.
 func (w *worker) makeCall(t *plan.Task, nr int, args *[event.MaxArgs]uintptr) (int64, syscall.Errno) {
 	switch {
@@ -106,6 +128,11 @@ func (w *worker) makeCall(t *plan.Task, nr int, args *[event.MaxArgs]uintptr) (i
 	case w.env.native.Mmap && t.Event.Spec().NoCall:
 		if ret, errno, ok := w.throughMapping(t, args); ok {
 			return ret, errno
+		}
+	}
+	if t.Event.Op == event.OpMmapPwrite {
+		if room := roomFor(int(args[0]), int64(args[3])); room < int64(args[2]) {
+			return w.storeWithin(t, args, max(room, 0))
 		}
 	}
 	for reopened := -1; ; {

@@ -106,6 +106,7 @@ func (w *worker) throughMapping(t *plan.Task, args *[event.MaxArgs]uintptr) (ret
 	}()
 	if prot&unix.PROT_WRITE != 0 {
 		copy(m[off-from:], t.Content.Data)
+		n = t.Event.Ret // what is behind the end is of a call that returned later
 	} else {
 		copy(w.buffer(int(n)), m[off-from:]) // where the call would have put it
 	}

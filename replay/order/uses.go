@@ -220,6 +220,10 @@ func (o *Order) writes(ev *event.Event) {
 		f.content(o, accessWrite, ev.Offset, end)
 	}
 	switch {
+	case ev.Op == event.OpMmapPwrite: // which is made as far as the file reaches
+		if f.alone == shared {
+			f.growth.await(o, end)
+		}
 	case end > f.growth.least || !fd.Known || fd.Size <= end:
 		f.access(o, size, accessCommute)
 		f.growth.grows(o, end)

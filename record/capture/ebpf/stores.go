@@ -47,6 +47,7 @@ type stores struct {
 	turn   int
 	later  []iotapeTouch // after which the files are to be looked at
 	waited int           // passes that the first of them has
+	heard  uint64        // ns; what was told before that is known
 }
 
 // storedFile is a file that programs can store to.
@@ -100,6 +101,7 @@ func (s *stores) listen() (busy bool) {
 	if s == nil {
 		return false
 	}
+	s.heard = bpf.Now()
 	r := s.d.p.touches
 	s.spans, busy = r.scan(s.spans[:0], r.produced())
 	for _, sp := range s.spans {
@@ -158,11 +160,23 @@ func (s *stores) lookLater() {
 				s.look(f, 0, 1<<62, mapped.Moment{PID: t.Pid, TID: t.Tid, Time: t.Off - 1})
 			}
 		} else if f := s.files[t.Key]; f != nil {
-			s.look(f, 0, 1<<62, mapped.Moment{PID: f.pid, TID: f.pid, Time: t.Time})
+			s.look(f, 0, 1<<62, mapped.Moment{PID: f.pid, TID: f.pid, Time: s.presentOf(f.pid, t.Time)})
 		}
 	}
 	s.later, s.waited = s.later[:0], 0
 	s.d.flushOwn()
+}
+
+// presentOf returns when a file is looked at that was written back at a time: what it holds can be of calls
+// since then. But a process that has ended has no mapping.
+func (s *stores) presentOf(pid uint32, at uint64) uint64 {
+	now := s.heard
+	for i := range s.later {
+		if t := &s.later[i]; t.Kind == touchExit && t.Pid == pid {
+			now = min(now, t.Off-1)
+		}
+	}
+	return max(now, at)
 }
 
 // markDirty notes that pages first to last may be stored to.
