@@ -15,18 +15,24 @@ import (
 
 // recentChanges are the names that came and went in directories lately. A directory that is
 // listed meanwhile may show such a name or not (readdir(3)).
-type recentChanges map[string][]nameChange
+type recentChanges struct {
+	in  map[string][]nameChange
+	all int
+}
 
 type nameChange struct {
 	name string
 	exit int64 // ns; return of the call
 }
 
-// maxRecentChanges is how many are remembered of a directory.
-const maxRecentChanges = 64
+// Changes that are remembered: of a directory (a program can make thousands between two calls that list it), and of all.
+const (
+	maxRecentChanges = 1 << 13
+	maxAllChanges    = 1 << 17
+)
 
 // observe notes what a task's call adds to directories or takes from them.
-func (r recentChanges) observe(ev *event.Event) {
+func (r *recentChanges) observe(ev *event.Event) {
 	if !ev.OK() || len(ev.Paths) == 0 {
 		return
 	}
@@ -45,17 +51,20 @@ func (r recentChanges) observe(ev *event.Event) {
 			r.add(openKey(f.Open), change) // it may have been renamed since it was opened
 		}
 	}
-	if len(r) > 1<<16 {
-		clear(r)
+	if r.all > maxAllChanges {
+		clear(r.in)
+		r.all = 0
 	}
 }
 
-func (r recentChanges) add(key string, c nameChange) {
-	list := r[key]
+func (r *recentChanges) add(key string, c nameChange) {
+	list := r.in[key]
 	if len(list) >= maxRecentChanges {
 		list = append(list[:0], list[maxRecentChanges/2:]...)
+		r.all -= maxRecentChanges / 2
 	}
-	r[key] = append(list, c)
+	r.in[key] = append(list, c)
+	r.all++
 }
 
 // openKey is the key of an open directory: no name has a NUL.
@@ -63,7 +72,7 @@ func openKey(id event.OpenID) string { return "\x00" + strconv.FormatUint(uint64
 
 // findUnsure gives a task that lists a directory the names that came or went since the
 // directory was opened or rewound: on btrfs, a listing has those that were there then.
-func (r recentChanges) findUnsure(t *Task) {
+func (r *recentChanges) findUnsure(t *Task) {
 	ev, h := &t.Event, t.Files.FDs[0]
 	if effect.SeeksDirectory(ev) && h != nil {
 		h.listedFrom = ev.Enter
@@ -80,12 +89,13 @@ func (r recentChanges) findUnsure(t *Task) {
 		keys = append(keys, f.Real)
 	}
 	for _, key := range keys {
-		for _, c := range r[key] {
+		for _, c := range r.in[key] {
 			if c.exit >= h.listedFrom {
 				t.Unsure = append(t.Unsure, c.name)
 			}
 		}
 	}
+	h.listedFrom = ev.Enter // the next call adds what came since
 	if ev.Ret == 0 {
 		h.listedFrom = 0
 	}
