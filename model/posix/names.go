@@ -110,8 +110,12 @@ func (w *walk) up() {
 	for w.at.over != nil && w.at.Real == w.at.over.to && w.at.isNot(w.root) {
 		w.at = w.at.over.at
 	}
-	if !w.at.isNot(w.root) || w.at.Real == "/" {
+	if !w.at.isNot(w.root) {
 		w.at = w.root
+		return
+	}
+	if w.at.Real == "/" { // it began outside its root directory, and got to that of all
+		w.at = nameOf("/", "")
 		return
 	}
 	real, _ := split(w.at.Real)

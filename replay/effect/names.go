@@ -29,6 +29,17 @@ func OpenFlags(ev *event.Event) uint64 {
 	return ev.OpenFlags()
 }
 
+// ResolvesWithin reports whether an openat2 looks its name up within its directory
+// (RESOLVE_BENEATH, RESOLVE_IN_ROOT).
+func ResolvesWithin(ev *event.Event) bool {
+	const resolveAt, within = 16, 0x08 | 0x10
+	if ev.Op.Like() != event.OpOpenat2 {
+		return false
+	}
+	how := ev.BufArg(2)
+	return how != nil && len(how.Inline) > resolveAt && how.Inline[resolveAt]&within != 0
+}
+
 // FollowsLast reports whether a call follows a symbolic link that its path names.
 func FollowsLast(ev *event.Event) bool {
 	switch ev.Op {

@@ -164,6 +164,9 @@ func (r *Reader) base(th *posix.Thread, ev *event.Event) {
 // direct makes the names of an event absolute that a replay, which has neither the links
 // nor the root directory of the recording, would not find by their text.
 func (r *Reader) direct(s *State, ev *event.Event) {
+	if effect.ResolvesWithin(ev) {
+		return // there, an absolute name begins at the directory, or is refused
+	}
 	for i := range ev.Paths {
 		p := &ev.Paths[i]
 		if p.Abs == "" || p.Raw == "" || p.Raw[0] != '/' && r.bases[i] == "" || p.Arg >= 0 && s.Through[p.Arg] != 0 {

@@ -113,6 +113,7 @@ func (w *worker) structArgument(t *plan.Task, i int, a *event.Arg, outs *[event.
 			binary.LittleEndian.PutUint64(m, flags|unix.O_NONBLOCK)
 		}
 		w.openHow(ev, m)
+		anyCache(ev, m)
 		if a.Layout == event.LayoutOffset && ev.OK() {
 			// Recorded after the call, which had moved it.
 			putOffset(m, getOffset(m)-ev.Ret)

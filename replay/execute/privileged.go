@@ -87,6 +87,14 @@ func (w *worker) openHow(ev *event.Event, how []byte) {
 	}
 }
 
+// anyCache makes an openat2 that succeeded look up what is not in the kernel's caches, too: they are others here.
+func anyCache(ev *event.Event, how []byte) {
+	const at, cached = 16, 0x20 // where the resolve flags are, RESOLVE_CACHED
+	if ev.Op == event.OpOpenat2 && ev.OK() && len(how) > at {
+		how[at] &^= cached
+	}
+}
+
 // chmod changes the arguments of a call that gives a name a mode. The bits are kept if the name is that
 // of a directory; then the call is made on a descriptor of it, because another thread may give
 // its name to a file.
