@@ -165,6 +165,35 @@ m[5:12] = b'through'; m[9000:9003] = b'a m'; m[19990:19999] = b'apping to'
 m.flush()
 m[100:103] = b'end'
 `)},
+	{name: "names within a directory", run: python(`
+os.mkdir('d'); os.mkdir('d/e'); put('d/f', 'f'); os.symlink('/f', 'd/abs'); os.symlink('e/../f', 'd/link')
+d = os.open('d', os.O_RDONLY)
+beneath, in_root, cached = 8, 16, 32
+def opened(name, flags, resolve):
+    return libc.syscall(437, d, name, struct.pack('QQQ', flags, 0o644 if flags & os.O_CREAT else 0, resolve), 24)
+for name, resolve in ((b'/f', in_root), (b'abs', in_root), (b'../../f', in_root), (b'link', beneath), (b'f', cached)):
+    fd = opened(name, os.O_RDONLY, resolve)
+    assert fd >= 0 and os.read(fd, 5) == b'f'
+assert opened(b'/f', os.O_RDONLY, beneath) == opened(b'../d/f', os.O_RDONLY, beneath) == -1
+os.write(opened(b'/new', os.O_CREAT | os.O_WRONLY, in_root), b'in the root')
+os.write(opened(b'/e/../../e/n', os.O_CREAT | os.O_WRONLY, in_root), b'n')
+`)},
+	{name: "stores beside writes of one mapped file", backend: "ebpf", run: python(`
+import mmap
+f = os.open('f', os.O_RDWR | os.O_CREAT, 0o644)
+os.ftruncate(f, 65536)
+m = mmap.mmap(f, 65536)
+a = os.open('f', os.O_WRONLY | os.O_APPEND | os.O_DSYNC)
+g = os.open('g', os.O_RDWR | os.O_CREAT, 0o644)
+for i in range(60):
+    m[i * 1000:i * 1000 + 5] = b'store'
+    os.write(a, b'%03d' % i * 20)
+    libc.fallocate(f, 3, ctypes.c_long(i * 700), ctypes.c_long(300))
+    os.pwrite(f, b'written', i * 900)
+    os.pread(f, 9000, i * 500)
+    os.copy_file_range(f, g, 3000, i * 1000, i * 800)
+assert os.fstat(f).st_size == 65536 + 60 * 60
+`)},
 	{name: "an absolute name with a directory", run: python(`
 os.mkdir('d')
 p = os.open('d', os.O_RDONLY)
@@ -253,6 +282,13 @@ os.lseek(d, at, 0)
 while libc.syscall(217, d, room, 300) > 0: pass
 os.lseek(d, 0, 0)
 while libc.syscall(217, d, room, 300) > 0: pass
+`)},
+	{name: "many names that change while a directory is listed", run: python(`
+os.mkdir('d')
+for i in range(6000): put('d/a-name-of-some-length-%d' % i, '')
+for i, e in enumerate(os.scandir('d')):
+    if i % 3 == 0: os.unlink(e.path)
+    elif i % 5 == 0: os.rename(e.path, e.path + '.renamed')
 `)},
 	{name: "links to devices", run: python(`
 os.symlink('/dev/null', 'log'); put('log', 'x')
