@@ -110,7 +110,8 @@ func roomFor(fd int, off int64) int64 {
 // a file longer. What was recorded behind its end is of a call that returned later, and that is made, too.
 func (w *worker) storeWithin(t *plan.Task, args *[event.MaxArgs]uintptr, room int64) (int64, syscall.Errno) {
 	if room > 0 {
-		_, _, errno := unix.Syscall6(uintptr(plan.NativeNumber(t.Event.Op)), args[0], args[1], uintptr(room), args[3], 0, 0)
+		nr := uintptr(plan.NativeNumber(t.Event.Op))
+		_, _, errno := unix.Syscall6(nr, args[0], args[1], uintptr(room), args[3], 0, 0)
 		if errno != 0 {
 			return -1, errno
 		}

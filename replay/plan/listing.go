@@ -25,7 +25,8 @@ type nameChange struct {
 	exit int64 // ns; return of the call
 }
 
-// Changes that are remembered: of a directory (a program can make thousands between two calls that list it), and of all.
+// Changes that are remembered: of a directory, of which a program can make thousands between two calls
+// that list it, and of all.
 const (
 	maxRecentChanges = 1 << 13
 	maxAllChanges    = 1 << 17

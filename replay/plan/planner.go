@@ -61,7 +61,8 @@ func New(t *trace.Tape, c *Config) (*Planner, error) {
 		source: eventsource.NewReader(t, initialtree.Arch(t), c.Layout), native: c.Native,
 		order: order.New(c.Order), annotations: c.Annotations, loader: bufferLoader{t},
 		handles: map[event.OpenID]*Handle{}, threads: newThreads(c.Order == order.Recorded), cwds: map[uint64]*cwd{},
-		owners: map[lockKey]*LockOwner{}, tainted: newTaintedRanges(t, c.Tainted, c.Generated), recent: recentChanges{in: map[string][]nameChange{}},
+		owners: map[lockKey]*LockOwner{}, tainted: newTaintedRanges(t, c.Tainted, c.Generated),
+		recent:        recentChanges{in: map[string][]nameChange{}},
 		openedAtStart: map[string]effect.Inode{}, elsewhere: newElsewhere(c.Elsewhere),
 		outside: map[event.OpenID]bool{},
 	}
