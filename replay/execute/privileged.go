@@ -87,10 +87,10 @@ func (w *worker) openHow(ev *event.Event, how []byte) {
 	}
 }
 
-// anyCache makes an openat2 that succeeded look up what is not in the kernel's caches, too: they are others here.
+// anyCache makes an openat2 look up what is not in the kernel's caches, too: they are others here.
 func anyCache(ev *event.Event, how []byte) {
 	const at, cached = 16, 0x20 // where the resolve flags are, RESOLVE_CACHED
-	if ev.Op == event.OpOpenat2 && ev.OK() && len(how) > at {
+	if ev.Op == event.OpOpenat2 && len(how) > at {
 		how[at] &^= cached
 	}
 }
