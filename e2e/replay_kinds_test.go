@@ -174,6 +174,7 @@ def opened(name, flags, resolve):
 for name, resolve in ((b'/f', in_root), (b'abs', in_root), (b'../../f', in_root), (b'link', beneath), (b'f', cached)):
     fd = opened(name, os.O_RDONLY, resolve)
     assert fd >= 0 and os.read(fd, 5) == b'f'
+assert opened(b'none', os.O_RDONLY, cached) == opened(b'e/none', os.O_RDONLY, cached) == -1
 assert opened(b'/f', os.O_RDONLY, beneath) == opened(b'../d/f', os.O_RDONLY, beneath) == -1
 os.write(opened(b'/new', os.O_CREAT | os.O_WRONLY, in_root), b'in the root')
 os.write(opened(b'/e/../../e/n', os.O_CREAT | os.O_WRONLY, in_root), b'n')

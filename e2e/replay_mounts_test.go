@@ -24,6 +24,18 @@ fails(lambda: put('dst/no', 'no'))
 subprocess.check_call(['umount', 'dst'])
 put('dst/left', 'l')
 `)},
+	{name: "outside the root directory", run: python(`
+os.mkdir('root'); put('root/f', 'f')
+top, here = os.open('.', os.O_RDONLY), os.getcwd()
+os.chroot('root')
+os.fchdir(top)
+room = ctypes.create_string_buffer(4096)
+assert libc.syscall(79, room, 4096) > 0 and room.value == b'(unreachable)' + here.encode()
+put('outside', 'o'); os.mkdir('d'); put('../' + os.path.basename(here) + '/d/x', 'x'); os.link('root/f', 'd/link')
+up = os.open('../' * 20, os.O_RDONLY)
+put('/in', 'i'); os.stat(here[1:] + '/outside', dir_fd=up)
+os.mkdir(here[1:] + '/d/e', dir_fd=up); os.listdir(os.open(here[1:], os.O_RDONLY, dir_fd=up))
+`)},
 	{name: "a directory that was renamed while open", run: python(`
 os.makedirs('a/b')
 d = os.open('a/b', os.O_RDONLY)

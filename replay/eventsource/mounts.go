@@ -75,13 +75,15 @@ func (rs Renames) mount(ev *event.Event, bases []string) {
 	}
 }
 
-// where lets a getcwd say the working directory as a replay has it, which has neither the mounts nor the root directory
-// of the recording.
+// where lets a getcwd say the working directory as a replay has it, which has neither the mounts nor the root
+// directory of the recording. The kernel says of a directory that is not below the root directory that it
+// is unreachable.
 func where(fs *posix.FS, ev *event.Event) {
 	dir, mounts := fs.Dir()
 	for i := range ev.Bufs {
 		b := &ev.Bufs[i]
-		if was := effect.CString(b.Inline); strings.HasPrefix(was, "/") && dir != "" {
+		was := strings.TrimPrefix(effect.CString(b.Inline), "(unreachable)")
+		if strings.HasPrefix(was, "/") && dir != "" {
 			resize(ev, b, rename(b, covered(mounts).Path(dir)))
 		}
 	}
