@@ -263,7 +263,7 @@ func TestUnmapped(t *testing.T) {
 // TestRemapped records a program that makes code where it unmapped a file, whose calls were patched.
 func TestRemapped(t *testing.T) {
 	rec := record(t, &capture.Options{Command: []string{program(t, "remapped")}}).succeeded(t)
-	want := strings.Repeat(strings.Repeat("f", 24)+strings.Repeat("m", 24), 2)
+	want := strings.Repeat(strings.Repeat("f", 24)+strings.Repeat("m", 24), 2) + "f"
 	if rec.output != want || written(rec) != want {
 		t.Errorf("the program wrote %q, recorded %q, want %q", rec.output, written(rec), want)
 	}

@@ -215,9 +215,12 @@ func (sp *space) cover(start, end uint64) {
 	}
 }
 
-// restore takes the jumps to our code out of the program.
+// restore takes the jumps to our code out of the program, as far as they are there: it may have something else there.
 func (sp *space) restore() {
 	for site := range sp.sites {
+		if !sp.patched(site) {
+			continue
+		}
 		if moved := sp.moved[site]; len(moved) > 0 {
 			sp.replace(moved, site-uint64(len(moved)))
 		} else {
