@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -127,4 +129,23 @@ func FuzzImport(f *testing.F) {
 			t.Errorf("%d records, %d streams", im.Records, len(streams))
 		}
 	})
+}
+
+// TestNeverCompleted: a request without a completion is on its device, also if it came before one that completed.
+func TestNeverCompleted(t *testing.T) {
+	const text = "  8,0    1        1     0.000000000   500  Q   W 900 + 8 [x]\n" +
+		"  8,0    1        2     0.000100000   500  Q   W 100 + 8 [x]\n" +
+		"  8,0    1        3     0.000200000   500  D   W 100 + 8 [x]\n" +
+		"  8,0    1        4     0.000300000     0  C   W 100 + 8 [0]\n"
+	path := filepath.Join(t.TempDir(), "x.blkparse")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tape, _ := formattest.One(t, &Format, path)
+	got := strings.Join(formattest.Describe(t, tape), "\n")
+	const want = "500/500 x pwrite64 0:fd3=/dev/block/8:0 1:4096 @51200 = 4096\n" +
+		"500/500 x pwrite64 0:fd3=/dev/block/8:0 @460800 = 0 (interrupted)"
+	if got != want && got != want[strings.Index(want, "\n")+1:]+"\n"+want[:strings.Index(want, "\n")] {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strings"
 
@@ -89,6 +90,7 @@ type importer struct {
 	im      *format.Import
 	w       *format.Writer
 	pending requests
+	first   uint64 // time of the first of a request so far, ns
 	fds     map[device]int32
 	next    map[uint32]int32 // lowest number that is free, less 3, by process
 	comms   map[uint32]string
@@ -106,6 +108,7 @@ func (x *importer) event(l *line) error {
 			return err
 		}
 		x.w.Head.Backend, x.w.Head.Content, x.w.Unsorted = "blktrace", "none", true
+		x.first = math.MaxUint64
 	}
 	at := place{l.major, l.minor, l.sector}
 	op := operation(l)
@@ -119,6 +122,7 @@ func (x *importer) event(l *line) error {
 			x.im.LeftOut("events of commands that pass through", 1)
 			return nil
 		}
+		x.first = min(x.first, l.ns)
 	}
 	switch l.action {
 	case "Q":
@@ -206,7 +210,7 @@ func (x *importer) descriptor(at place, r *request) (int32, error) {
 	x.fds[d] = fd
 	o := trace.Object{FD: fd, Arg: event.ResultArg, Mode: blockMode, Rdev: at.major<<20 | at.minor,
 		Flags: openReadWrite}
-	return fd, x.w.Open(r.pid, o, fmt.Sprintf("/dev/block/%d:%d", at.major, at.minor), r.start)
+	return fd, x.w.Open(r.pid, o, fmt.Sprintf("/dev/block/%d:%d", at.major, at.minor), min(x.first, r.start))
 }
 
 // fallocate's FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, which discards.
