@@ -206,3 +206,31 @@ func FuzzImport(f *testing.F) {
 		}
 	})
 }
+
+// TestOldNames reads the events of LTTng before 2.6, whose returns do not say of which call they are.
+func TestOldNames(t *testing.T) {
+	const text = `[10:15:01.100000000] (+?.?????????) h sys_open: { cpu_id = 1 }, ` +
+		`{ tid = 7, pid = 7, procname = "cat" }, ` +
+		`{ filename = "/etc/hosts", flags = 0, mode = 438 }
+[10:15:01.100000010] (+0.000000010) h exit_syscall: { cpu_id = 1 }, { tid = 7, pid = 7, procname = "cat" }, { ret = 3 }
+[10:15:01.100000020] (+0.000000010) h sys_unknown: { cpu_id = 1 }, { tid = 7, pid = 7, procname = "cat" }, { id = 999 }
+[10:15:01.100000030] (+0.000000010) h exit_syscall: { cpu_id = 1 }, { tid = 7, pid = 7, procname = "cat" }, { ret = -38 }
+[10:15:01.100000040] (+0.000000010) h sys_read: { cpu_id = 1 }, { tid = 7, pid = 7, procname = "cat" }, { fd = 3, count = 9 }
+[10:15:01.100000050] (+0.000000010) h exit_syscall: { cpu_id = 2 }, { tid = 8, pid = 8, procname = "cat" }, { ret = 0 }
+[10:15:01.100000060] (+0.000000010) h exit_syscall: { cpu_id = 1 }, { tid = 7, pid = 7, procname = "cat" }, { ret = 5 }
+[10:15:01.100000070] (+0.000000010) h exit_syscall: { cpu_id = 1 }, { tid = 7, pid = 7, procname = "cat" }, { ret = 5 }
+`
+	path := filepath.Join(t.TempDir(), "x.txt")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tape, done := formattest.One(t, &Format, path)
+	const want = "7/7 cat open -1:fd3=/etc/hosts 0:\"/etc/hosts\"=/etc/hosts = 3\n" +
+		"7/7 cat read 0:fd3=/etc/hosts 1:5 = 5"
+	if got := strings.Join(formattest.Describe(t, tape), "\n"); got != want {
+		t.Errorf("read as\n%s\nwant\n%s", got, want)
+	}
+	if done.Left["unknown"] != 1 || done.Left["returns without their calls"] != 1 || len(done.Left) != 2 {
+		t.Errorf("left out %v, want an unknown call and a return without its call", done.Left)
+	}
+}

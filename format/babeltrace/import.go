@@ -42,6 +42,7 @@ type thread struct {
 	call      *call
 	name      string // of the pending event
 	program   string // that it executes
+	unknown   bool   // it is in a call that is left out
 }
 
 // Limits of what a hostile file can make the import hold.
@@ -100,6 +101,12 @@ func (h *host) event(l *line) error {
 		if n, ok := strings.CutPrefix(name, k); ok {
 			kind, name = k, n
 		}
+	}
+	// LTTng before 2.6: sys_open, and one event for the returns of all calls.
+	if n, ok := strings.CutPrefix(name, "sys_"); ok {
+		kind, name = "syscall_entry_", n
+	} else if name == "exit_syscall" {
+		kind, name = "syscall_exit_", ""
 	}
 	switch {
 	case kind != "":
@@ -223,7 +230,7 @@ func (h *host) syscall(l *line, entry bool, name string) error {
 		return err
 	}
 	c := calls()[name]
-	if c == nil {
+	if th.unknown = c == nil; th.unknown {
 		h.im.LeftOut(name, 1)
 		return nil
 	}
@@ -253,7 +260,14 @@ func (h *host) syscall(l *line, entry bool, name string) error {
 // exit completes a call.
 func (h *host) exit(l *line, tid uint32, th *thread, name string) error {
 	fc := th.pending
-	if fc == nil || th.name != name {
+	if name == "" && fc == nil {
+		if th.told && !th.unknown { // else it is a child's first return, or of a call that is left out
+			h.im.LeftOut("returns without their calls", 1)
+		}
+		th.unknown = false
+		return nil
+	}
+	if fc == nil || name != "" && th.name != name {
 		if strings.HasPrefix(name, "clone") || strings.HasSuffix(name, "fork") {
 			return nil // it is the child's first return
 		}

@@ -154,6 +154,8 @@ func (x *importer) argument(c *format.Call, spec *event.Arg, n int, a *arg) {
 		v, ok := number(spec, a.value)
 		if !ok {
 			x.im.LeftOut(words, 1)
+			c.Unknown |= 1 << n
+			return
 		}
 		c.Args[n] = v
 	}
@@ -183,7 +185,8 @@ func named(set *event.Set, name string) (uint64, bool) {
 		return 0, false
 	}
 	for i := range set.Items {
-		if it := &set.Items[i]; it.Name == name || strings.HasSuffix(it.Name, "_"+name) {
+		if it := &set.Items[i]; it.Name == name || strings.HasSuffix(it.Name, "_"+name) ||
+			it.Name == name+"_OK" { // access
 			return it.Value, true
 		}
 	}

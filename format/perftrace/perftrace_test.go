@@ -4,6 +4,8 @@ package perftrace
 
 import (
 	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/iotape/iotape/format/formattest"
@@ -47,4 +49,26 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		_, _ = formattest.Read(t, read, b)
 	})
+}
+
+// TestNames reads names without their prefix or suffix; one that is not known is unknown, and not 0.
+func TestNames(t *testing.T) {
+	const text = `     0.033 ( 0.008 ms): cat/1234 access(filename: "/a", mode: R|W) = 0
+     0.043 ( 0.008 ms): cat/1234 openat(dfd: CWD, filename: "/a", flags: RDONLY|NEWFLAG) = 3
+     0.053 ( 0.002 ms): cat/1234 close(fd: 3) = 0
+`
+	path := filepath.Join(t.TempDir(), "x.txt")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tape, done := formattest.One(t, &Format, path)
+	got := formattest.Text(t, tape)
+	for _, want := range []string{`access("/a", W_OK|R_OK) = 0`, `openat(AT_FDCWD, "/a", ?) = 3`} {
+		if !strings.Contains(got, want) {
+			t.Errorf("read as\n%swant %s", got, want)
+		}
+	}
+	if done.Left[words] != 1 {
+		t.Errorf("left out %v, want one word", done.Left)
+	}
 }

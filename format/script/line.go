@@ -93,15 +93,7 @@ func (w *writer) appendArg(dst []byte, ev *event.Event, spec *event.Spec, i int)
 		return stracetext.AppendQuoted(dst, []byte(p.Raw)), nil
 	}
 	if b := ev.BufArg(i); b != nil {
-		if !ev.ArgKnown(i) && b.Omitted && len(b.Inline) == 0 && len(b.Refs) == 0 && b.Kind != event.KindVec {
-			dst = append(dst, unsaid) // of a foreign trace: the address is not known either
-		}
-		n, ok := contentOf(spec, &ev.Args, i, ev.Ret, ev.OK() && ev.Ret >= 0)
-		if !ok || n == b.Len || len(b.Hashes) > 0 {
-			return w.appendBuf(dst, ev, &a, i, b)
-		}
-		dst, err := w.appendBuf(append(dst, exactly...), ev, &a, i, b)
-		return append(dst, ')'), err
+		return w.appendPointed(dst, ev, &a, i, b)
 	}
 	if !ev.ArgKnown(i) {
 		dst = append(dst, unsaid)
@@ -110,6 +102,19 @@ func (w *writer) appendArg(dst []byte, ev *event.Event, spec *event.Spec, i int)
 		return append(dst, "NULL"...), nil
 	}
 	return appendHex(dst, v), nil
+}
+
+// appendPointed writes what an argument points to.
+func (w *writer) appendPointed(dst []byte, ev *event.Event, a *event.Arg, i int, b *event.Buf) ([]byte, error) {
+	if !ev.ArgKnown(i) && b.Omitted && len(b.Inline) == 0 && len(b.Refs) == 0 && b.Kind != event.KindVec {
+		dst = append(dst, unsaid) // of a foreign trace: the address is not known either
+	}
+	n, ok := contentOf(ev.Spec(), &ev.Args, i, ev.Ret, ev.OK() && ev.Ret >= 0)
+	if !ok || n == b.Len || len(b.Hashes) > 0 {
+		return w.appendBuf(dst, ev, a, i, b)
+	}
+	dst, err := w.appendBuf(append(dst, exactly...), ev, a, i, b)
+	return append(dst, ')'), err
 }
 
 func (w *writer) appendResult(dst []byte, ev *event.Event, spec *event.Spec) []byte {
