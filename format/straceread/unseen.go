@@ -34,54 +34,69 @@ const maxDirectories = 1 << 12
 // is that of the first answer of any thread before any change. Without an answer, the name that -y
 // writes behind the result of an open of a relative name has it.
 func findDirectories(head iter.Seq[string]) map[uint32]string {
-	found, changed := map[uint32]string{}, map[uint32]string{}
-	opened := map[uint32]string{}
-	first := true
+	d := directories{found: map[uint32]string{}, changed: map[uint32]string{}, opened: map[uint32]string{}, first: true}
 	for line := range head {
 		p := parsePrefix(strings.TrimSuffix(line, "\n"))
 		name, _, _ := strings.Cut(p.body, "(")
 		switch name {
 		case "chdir", "fchdir", "getcwd":
+			d.call(p.tid, name, p.body)
 		case "open", "openat", "openat2", "creat":
-			if dir := openedIn(p.body); dir != "" && first && changed[p.tid] == "" && len(opened) < maxDirectories {
-				opened[p.tid] = cmp.Or(opened[p.tid], dir)
-				opened[0] = cmp.Or(opened[0], dir)
-			}
-			continue
-		default:
-			continue
-		}
-		_, args, r, err := parseCall(p.body)
-		if err != nil || r.ret < 0 || len(args) == 0 || len(changed)+len(found) > maxDirectories {
-			continue
-		}
-		data := string(args[0].Data)
-		if name != "getcwd" {
-			first = false
-			if _, again := changed[p.tid]; again || name == "fchdir" {
-				data = ""
-			}
-			changed[p.tid] = data
-			continue
-		}
-		if args[0].Cut || !strings.HasPrefix(data, "/") || found[p.tid] != "" {
-			continue
-		}
-		if to, ok := changed[p.tid]; ok {
-			if data, ok = strings.CutSuffix(data, "/"+to); !ok || to == "" || strings.Contains(to, "..") {
-				continue
-			}
-			data = cmp.Or(data, "/")
-		}
-		found[p.tid] = data
-		if first {
-			first, found[0] = false, data
+			d.opens(p.tid, p.body)
 		}
 	}
-	if len(found) == 0 {
-		return opened
+	if len(d.found) == 0 {
+		return d.opened
 	}
-	return found
+	return d.found
+}
+
+// directories are the working directories of threads, by their numbers.
+type directories struct {
+	found   map[uint32]string // where they began
+	changed map[uint32]string // where they went, "" if that is not known
+	opened  map[uint32]string // where they began, by the results of opens
+	first   bool              // no thread has changed its directory or said it
+}
+
+// opens takes a line of an open.
+func (d *directories) opens(tid uint32, body string) {
+	if _, again := d.changed[tid]; again || !d.first || len(d.opened) > maxDirectories {
+		return
+	}
+	if dir := openedIn(body); dir != "" {
+		d.opened[tid], d.opened[0] = cmp.Or(d.opened[tid], dir), cmp.Or(d.opened[0], dir)
+	}
+}
+
+// call takes a line of a call that says or changes the directory.
+func (d *directories) call(tid uint32, name, body string) {
+	_, args, r, err := parseCall(body)
+	if err != nil || r.ret < 0 || len(args) == 0 || len(d.changed)+len(d.found) > maxDirectories {
+		return
+	}
+	data := string(args[0].Data)
+	if name != "getcwd" {
+		d.first = false
+		if _, again := d.changed[tid]; again || name == "fchdir" {
+			data = ""
+		}
+		d.changed[tid] = data
+		return
+	}
+	if args[0].Cut || !strings.HasPrefix(data, "/") || d.found[tid] != "" {
+		return
+	}
+	if to, ok := d.changed[tid]; ok {
+		if data, ok = strings.CutSuffix(data, "/"+to); !ok || to == "" || strings.Contains(to, "..") {
+			return
+		}
+		data = cmp.Or(data, "/")
+	}
+	d.found[tid] = data
+	if d.first {
+		d.first, d.found[0] = false, data
+	}
 }
 
 // openedIn returns the directory in which an open found a relative name, if the line says the whole name:
