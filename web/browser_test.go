@@ -204,7 +204,8 @@ func TestPage(t *testing.T) {
 	server := serve(t, viewmodeltest.Tape(t, 2000, "db"))
 	b := newTab(t)
 	b.open(server)
-	if labels := ask[string](b, `document.getElementById("labels").innerText`); !strings.Contains(labels, "db 100") ||
+	labels := ask[string](b, `[...document.querySelectorAll("#labels .label")].map(e => e.innerText).join("; ")`)
+	if labels = strings.Join(strings.Fields(labels), " "); !strings.Contains(labels, "db 100") ||
 		!strings.Contains(labels, "reader 200") {
 		t.Errorf("labels: %q", labels)
 	}

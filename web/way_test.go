@@ -3,6 +3,7 @@
 package web_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -19,16 +20,20 @@ func TestWayOfContent(t *testing.T) {
 	all := ask[float64](b, `document.querySelectorAll(".finding").length`)
 	visible := `[...document.querySelectorAll(".finding")].filter(x => !x.hidden).length`
 	high := ask[float64](b, `document.querySelectorAll(".finding[data-confidence=high]").length`)
-	ask[any](b, `void (() => { const e = document.getElementById("least"); e.value = 2; e.dispatchEvent(new Event("input")); })()`)
+	set := func(id, value string) {
+		ask[any](b, fmt.Sprintf(`void (() => { const e = document.getElementById(%q); e.value = %q; `+
+			`e.dispatchEvent(new Event("input")); })()`, id, value))
+	}
+	set("least", "2")
 	if got := ask[float64](b, visible); got != high || high == all {
 		t.Errorf("%v of %v findings are shown at the threshold high, want %v and not all", got, all, high)
 	}
-	ask[any](b, `void (() => { const e = document.getElementById("least"); e.value = 0; e.dispatchEvent(new Event("input")); })()`)
+	set("least", "0")
 	b.do(chromedp.SendKeys(chromedp.CSS("#in-findings"), "no such words"))
 	if got := ask[float64](b, visible); got != 0 {
 		t.Errorf("%v findings are shown that do not have the words, want 0", got)
 	}
-	ask[any](b, `void (() => { const e = document.getElementById("in-findings"); e.value = "not quite"; e.dispatchEvent(new Event("input")); })()`)
+	set("in-findings", "not quite")
 	if got := ask[float64](b, visible); got == 0 || got == all {
 		t.Errorf("%v of %v findings have the words, want some", got, all)
 	}

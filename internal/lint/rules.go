@@ -298,7 +298,7 @@ var rules = []rule{
 	},
 	{
 		of:    []string{"web/viewmodel"},
-		only:  []string{"causal", "causal/happens", "event", "format/stracetext", "analyze/report", "model/similar", "web/spanindex", "trace", "internal/..."},
+		only:  []string{"causal", "causal/happens", "event", "format/stracetext", "analyze/flow", "analyze/report", "model/similar", "web/spanindex", "trace", "internal/..."},
 		never: []string{"std:net/...", "record/capture/...", "replay/...", "store", "seal"},
 		why:   "what there is to see of tapes, whoever shows it",
 	},

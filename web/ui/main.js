@@ -121,13 +121,20 @@ function start() {
       const text = `${r.name}: ${plural(r.calls, "call", "calls")} of ${r.kind === "host" ? "all" : "itself"}, from ${moment(r.from_ns, view.length / 1000)} to ${moment(r.to_ns, view.length / 1000)}`;
       const label = element("div", { class: "label" + (i === view.cursor.row && drawing.focused ? " now" : ""), title: text },
         r.below > 0 ? element("button", { type: "button", tabindex: -1, "aria-expanded": String(!all), "aria-label": `${all ? "open" : "close"} ${r.name}`, onclick: () => { view.toggle(row); resize(); } }, all ? "▸" : "▾") : element("span", { class: "leaf" }),
-        element("span", { class: "name " + r.kind }, r.name + (all ? ` +${r.below}` : "")));
+        ...labelOf(r, all ? ` +${r.below}` : ""));
       label.style.top = i * ROW + "px";
       label.style.width = LABELS - 2 + "px";
       label.style.paddingLeft = 4 + Math.min(r.depth, 8) * 10 + "px";
       list.push(label);
     }
     labels.replaceChildren(...list);
+  }
+
+  /** The name of a row; on a small screen its number stays, and the name before it is cut. */
+  function labelOf(r, more) {
+    const [, name, number] = /^(.*) (\d+)$/.exec(r.name) || [null, r.name, ""];
+    const rest = number + more;
+    return [element("span", { class: "name " + r.kind }, name), rest ? element("span", { class: "number " + r.kind }, rest) : null];
   }
 
   // --- selection ---

@@ -139,12 +139,12 @@ class Panel {
       if (w.why) { out.replaceChildren(title, element("p", { class: "note" }, w.why)); return; }
       this.view.way = [...w.from, ...w.to, ...w.same];
       this.onway();
-      const rows = list => list.map(s => element("tr", { class: s.changed ? "changed" : null },
+      const rows = (list, then) => list.map(s => element("tr", { class: s.changed ? "changed" : null },
         element("td", {}, this.link(s)), element("td", { class: "left" }, s.who), element("td", { class: "left" }, (s.write ? "→ " : "← ") + s.where),
-        element("td", {}, bytes(s.bytes)), element("td", { class: "left" }, s.why + (s.changed ? ", CHANGED" : ""))));
-      const part = (name, list, none) => [element("h5", {}, `${name}: ${list.length ? plural(list.length, "event", "events") : none}`),
-        list.length ? element("div", { class: "scroll" }, element("table", {}, element("tbody", {}, ...rows(list)))) : ""];
-      out.replaceChildren(title, ...part("It came from", w.from, "nothing in these tapes"), ...part("It went to", w.to, "nothing in these tapes"),
+        element("td", {}, bytes(s.bytes)), element("td", { class: "left" }, then + s.why + (s.changed ? ", CHANGED" : ""))));
+      const part = (name, list, none, then = "") => [element("h5", {}, `${name}: ${list.length ? plural(list.length, "event", "events") : none}`),
+        list.length ? element("div", { class: "scroll" }, element("table", {}, element("tbody", {}, ...rows(list, then)))) : ""];
+      out.replaceChildren(title, ...part("It came from", w.from, "nothing in these tapes", "then "), ...part("It went to", w.to, "nothing in these tapes"),
         ...part("The same content", w.same, "nowhere else"), element("p", { class: "note" }, "Their places are marked in the picture." + (w.more ? ` Not all are shown: iotape flow --from ${d.tape + 1}:${d.seq}` : "")));
     } catch (e) { out.replaceChildren(title, element("p", { class: "note" }, String(e.message))); }
   }

@@ -30,7 +30,7 @@ type Way struct {
 // Step is an event of a way.
 type Step struct {
 	EventRef
-	Why     string `json:"why"` // how it is related to the step before, or, of those before, behind
+	Why     string `json:"why"` // how it is related to the one before; in From, to the one behind
 	Write   bool   `json:"write"`
 	Bytes   int64  `json:"bytes"`
 	Where   string `json:"where"` // file or connection

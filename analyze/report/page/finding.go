@@ -24,7 +24,8 @@ func (x *Finding) html(b *strings.Builder) {
 	if x.Wrong {
 		class += " wrong"
 	}
-	b.WriteString("<article class=\"" + class + "\" data-confidence=\"" + escape(x.Confidence) + "\">\n<h3>" + escape(x.Kind) + " <small>confidence: " +
+	b.WriteString("<article class=\"" + class + "\" data-confidence=\"" + escape(x.Confidence) + "\">\n")
+	b.WriteString("<h3>" + escape(x.Kind) + " <small>confidence: " +
 		escape(x.Confidence) + "</small></h3>\n<p>" + escape(x.Text) + "</p>\n")
 	if len(x.Events) > 0 {
 		b.WriteString("<p class=\"note\">events:")

@@ -24,6 +24,8 @@ type findings struct{}
 const (
 	mostFindingEvents = 1 << 20
 	mostFindingBytes  = 4 << 20
+	// Who gives several tapes wants to see what went between them: that may take some seconds.
+	mostFindingBytesOfSeveral = 64 << 20
 )
 
 type findingsData struct {
@@ -53,7 +55,11 @@ func findingsOf(ctx context.Context, tapes []*trace.Tape, o *Options) page.Secti
 		m := t.Manifest()
 		events, content = events+m.Counts.Events, content+m.Content.UniqueBytes
 	}
-	if !slices.Contains(o.Sections, "findings") && (events > mostFindingEvents || content > mostFindingBytes) {
+	limit := uint64(mostFindingBytes)
+	if len(tapes) > 1 {
+		limit = mostFindingBytesOfSeveral
+	}
+	if !slices.Contains(o.Sections, "findings") && (events > mostFindingEvents || content > limit) {
 		s.Data = d
 		s.Blocks = []page.Block{page.Line(fmt.Sprintf(
 			"not computed, because of %s and %s of different content: iotape report --section findings, or iotape flow",
