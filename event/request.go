@@ -132,23 +132,45 @@ func (e *Event) Request() (r Request, ok bool) {
 	if b == nil || len(b.Inline) < RequestBytes || e.Op < firstUring {
 		return r, false
 	}
-	le, h := binary.LittleEndian, b.Inline
-	r.Op, r.Queue = e.Op, int64(le.Uint64(h[HeadBytes:]))
-	if e.Op.IsAIO() {
+	return RequestOf(e.Op, b.Inline), true
+}
+
+// RequestOf decodes a head of RequestBytes of a request op.
+func RequestOf(op Op, h []byte) (r Request) {
+	le := binary.LittleEndian
+	r.Op, r.Queue = op, int64(le.Uint64(h[HeadBytes:]))
+	if op.IsAIO() {
 		r.Opcode = le.Uint16(h[16:])
 		r.UserData, r.Prio, r.Key, r.Address = le.Uint64(h), le.Uint16(h[18:]), le.Uint32(h[56:]),
 			le.Uint64(h[HeadBytes+8:])
-		return r, true
+		return r
 	}
 	r.Opcode = uint16(h[0])
 	r.UserData, r.Flags, r.Prio = le.Uint64(h[32:]), h[1], le.Uint16(h[2:])
 	r.BufIndex, r.Personality, r.FileIndex = le.Uint16(h[40:]), le.Uint16(h[42:]), le.Uint32(h[44:])
 	r.CQEFlags = le.Uint32(h[HeadBytes+8:])
-	return r, true
+	return r
 }
 
 // Fixed reports whether the first descriptor is a slot of the ring's table.
 func (r *Request) Fixed() bool { return r.Op.IsUring() && r.Flags&SQEFixedFile != 0 }
+
+// InSlot reports whether a request's descriptor, argument arg, is a slot of its ring's table.
+func (r *Request) InSlot(args *[MaxArgs]uint64, arg int) bool {
+	const inFixed = 1 << 31 // SPLICE_F_FD_IN_FIXED
+	own := 0
+	switch r.Op {
+	case OpUringSplice:
+		if own = 2; arg == 0 {
+			return args[5]&inFixed != 0
+		}
+	case OpUringTee:
+		if own = 1; arg == 0 {
+			return args[3]&inFixed != 0
+		}
+	}
+	return arg == own && r.Fixed()
+}
 
 // Slot returns the slot of the ring's table that a request fills, or empties, rather
 // than a descriptor. ret is its result.

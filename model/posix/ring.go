@@ -14,27 +14,10 @@ const noRing = -1
 // tableOf returns the table in which a descriptor of an event stands: the thread's
 // own, or a ring's.
 func (m *Model) tableOf(t *Thread, ev *event.Event, arg int) *Table {
-	if r, ok := ev.Request(); ok && fixed(ev, &r, arg) {
+	if r, ok := ev.Request(); ok && r.InSlot(&ev.Args, arg) {
 		return m.ring(t, int32(r.Queue), ev.Enter)
 	}
 	return t.Table
-}
-
-// fixed reports whether a request's descriptor is a slot of its ring's table.
-func fixed(ev *event.Event, r *event.Request, arg int) bool {
-	const inFixed = 1 << 31 // SPLICE_F_FD_IN_FIXED
-	own := 0
-	switch ev.Op {
-	case event.OpUringSplice:
-		if own = 2; arg == 0 {
-			return ev.Args[5]&inFixed != 0
-		}
-	case event.OpUringTee:
-		if own = 1; arg == 0 {
-			return ev.Args[3]&inFixed != 0
-		}
-	}
-	return arg == own && r.Fixed()
 }
 
 // ring returns the files of the ring that a thread's descriptor stands for.

@@ -59,7 +59,7 @@ func (r *Recorder) requestsEnter(th *thread) {
 		r.urings.enter(th)
 	case c.spec.Op == event.OpExitGroup:
 		r.abandon(th, func(*aioRequest) bool { return true })
-		r.urings.abandon(th, c.enter, true)
+		r.urings.ending(th, c.enter)
 	}
 }
 

@@ -4,7 +4,6 @@ package ptrace
 
 import (
 	"encoding/binary"
-	"strconv"
 
 	"golang.org/x/sys/unix"
 
@@ -185,11 +184,7 @@ func (r *Recorder) openMoved(th *thread, arg, offArg int) (fd int, off int64) {
 		}
 		off = int64(binary.LittleEndian.Uint64(b[:]))
 	}
-	path := r.proc.name(th.t.TID, "fd/"+strconv.Itoa(int(o.FD)))
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOATIME, 0)
-	if err != nil {
-		fd, err = unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	}
+	fd, err := r.proc.open(th.t.TID, int(o.FD))
 	if err != nil {
 		return -1, 0
 	}

@@ -136,3 +136,13 @@ func (p *procReader) object(tid, fd, arg int) (trace.Object, bool) {
 	o.Dev, o.Rdev = st.Dev_major<<20|st.Dev_minor, st.Rdev_major<<20|st.Rdev_minor
 	return o, true
 }
+
+// open opens the file of a descriptor for reading; -1 if it cannot.
+func (p *procReader) open(tid, fd int) (int, error) {
+	name := p.name(tid, "fd/"+strconv.Itoa(fd))
+	own, err := unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOATIME, 0)
+	if err != nil { // O_NOATIME is for the owner alone
+		own, err = unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	}
+	return own, err
+}

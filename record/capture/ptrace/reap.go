@@ -5,7 +5,8 @@ package ptrace
 import (
 	"bytes"
 	"encoding/binary"
-	"strconv"
+	"math"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -38,15 +39,13 @@ func (u *urings) reapOf(th *thread, at uint64) {
 // tick reads the completions of all rings.
 func (u *urings) tick() {
 	for _, g := range u.rings {
-		if len(g.requests) > 0 {
-			u.reap(g, g.last, now())
-		}
+		u.reap(g, g.last, now())
 	}
 }
 
 // reap reads what has come into a completion queue since it was read last.
 func (u *urings) reap(g *uring, th *thread, at uint64) {
-	if g.cq == 0 || g.polled || g.cqSize == 0 {
+	if len(g.requests) == 0 || g.cq == 0 || g.cqSize == 0 {
 		return
 	}
 	tail, ok := th.word32(g.cq + uint64(g.cqTail))
@@ -89,51 +88,40 @@ func (u *urings) completed(g *uring, th *thread, c completion, at uint64) {
 	if c.flags&cqeNotif != 0 {
 		return // its memory is free; the result came before
 	}
-	for i, q := range g.requests {
-		if q.userData != c.userData {
-			continue
-		}
-		u.silent(g, th, i, at)
-		i = indexOf(g.requests, q)
-		if q.flags&event.SQEBufferSelect != 0 {
-			q.buffer = g.selected(th, binary.LittleEndian.Uint16(q.head[40:]), uint16(c.flags>>16))
-		}
-		u.end(th, q, c, at)
-		if q.call.spec.Op == event.OpUringProvideBuffers && c.result >= 0 {
-			g.provided(&q.call)
-		}
-		if c.flags&event.CQEMore != 0 && !noticed(q.call.spec.Op) {
-			q.call.enter = max(at, q.call.enter) + 1 // of the next
-			return
-		}
-		g.drop(i)
+	i := slices.IndexFunc(g.requests, func(q *uringRequest) bool { return q.UserData == c.userData })
+	if i < 0 {
 		return
 	}
+	q := g.requests[i]
+	u.silent(g, th, i, at)
+	if q.Flags&event.SQEBufferSelect != 0 {
+		q.buffer = g.selected(th, q.BufIndex, uint16(c.flags>>16))
+	}
+	u.end(th, q, c, at)
+	if q.Op == event.OpUringProvideBuffers && c.result >= 0 {
+		g.provided(&q.call)
+	}
+	if c.flags&event.CQEMore != 0 && !noticed(q.Op) {
+		q.call.enter = max(at, q.call.enter) + 1 // of the next
+		return
+	}
+	g.drop(slices.Index(g.requests, q))
 }
 
 // noticed reports whether a request completes twice: with its result, and when its memory is free.
 func noticed(op event.Op) bool { return op == event.OpUringSendZC || op == event.OpUringSendmsgZC }
 
-func indexOf(list []*uringRequest, q *uringRequest) int {
-	for i := range list {
-		if list[i] == q {
-			return i
-		}
-	}
-	return -1
-}
-
 func (g *uring) drop(i int) {
 	g.held -= len(g.requests[i].content)
-	g.requests = append(g.requests[:i], g.requests[i+1:]...)
+	g.requests = slices.Delete(g.requests, i, i+1)
 }
 
 // silent ends the requests that came before one in its chain and whose success is not told.
 func (u *urings) silent(g *uring, th *thread, i int, at uint64) {
-	for i > 0 && g.requests[i].chained && g.requests[i-1].flags&event.SQESkipSuccess != 0 {
+	for i > 0 && g.requests[i].chained && g.requests[i-1].Flags&event.SQESkipSuccess != 0 {
 		i--
 	}
-	for g.requests[i].flags&event.SQESkipSuccess != 0 && i+1 < len(g.requests) && g.requests[i+1].chained {
+	for g.requests[i].Flags&event.SQESkipSuccess != 0 && i+1 < len(g.requests) && g.requests[i+1].chained {
 		q := g.requests[i]
 		u.end(th, q, completion{result: int32(q.full()), consumed: true}, at)
 		g.drop(i)
@@ -149,13 +137,9 @@ func (q *uringRequest) full() uint64 {
 		a := &q.call.spec.Args[i]
 		switch {
 		case a.Kind == event.KindBuf && a.LenArg < event.MaxArgs:
-			return q.call.args[a.LenArg] & 0x7fffffff
+			return q.call.args[a.LenArg] & math.MaxInt32
 		case a.Kind == event.KindVec:
-			sum := uint64(0)
-			for v := q.shape; len(v) >= iovecBytes; v = v[iovecBytes:] {
-				sum += binary.LittleEndian.Uint64(v[8:])
-			}
-			return sum & 0x7fffffff
+			return total(elements(q.shape)) & math.MaxInt32
 		}
 	}
 	return 0
@@ -183,17 +167,17 @@ func (u *urings) end(th *thread, q *uringRequest, c completion, at uint64) {
 		}
 		from := len(r.plan)
 		switch {
-		case a.Kind == event.KindVec && q.shape != nil:
-			r.planIovecs(&as, uint8(i), a, q.shape, ret)
-		case a.Kind == event.KindBuf && q.flags&event.SQEBufferSelect != 0:
-			r.planSelected(&as, q, i, ret)
-		case a.Kind == event.KindBuf && q.content != nil && ret > 0:
+		case q.content != nil && ret > 0 && q.writes(i) != nil:
 			r.planHeldContent(q, i, uint64(ret))
 			continue
+		case a.Kind == event.KindVec && q.shape != nil:
+			r.planIovecs(&as, uint8(i), a, q.shape, ret)
+		case a.Kind == event.KindBuf && q.Flags&event.SQEBufferSelect != 0:
+			r.planSelected(&as, q, i, ret)
 		default:
 			r.planArg(&as, i, ret)
 		}
-		if c.consumed && (a.Dir != event.In || q.chained) {
+		if c.consumed {
 			r.confirm(&as, from, a.Dir == event.In)
 		}
 	}
@@ -217,8 +201,7 @@ func (r *Recorder) addRequestObjects(as *thread, q *uringRequest, ret int64) {
 		}
 		r.rec.Objects = append(r.rec.Objects, o)
 	}
-	const inSlot = 44 // file_index: the result is put into a slot of the ring's table
-	if !failed(ret) && (c.spec.Op.Like() == event.OpUnknown || binary.LittleEndian.Uint32(q.head[inSlot:]) == 0) {
+	if _, slot := q.Slot(ret); !failed(ret) && !slot {
 		r.madeObjects(as, ret)
 	}
 	r.rec.Pieces = running.AppendEnds(r.rec.Pieces, as.t.PID, r.rec.Objects, c.spec.Op.TellsEnds())
@@ -238,9 +221,11 @@ func (r *Recorder) planSelected(as *thread, q *uringRequest, i int, ret int64) {
 
 // planHeldContent adds the content of a request that was read at its submission.
 func (r *Recorder) planHeldContent(q *uringRequest, i int, moved uint64) {
-	a := &q.call.spec.Args[i]
 	keep := uint64(r.o.Content.Of(q.call.spec, i).Bytes())
-	n := min(moved, q.call.args[a.LenArg])
+	n := min(moved, total(q.writes(i)))
+	if q.shape != nil {
+		r.plan = append(r.plan, segment{arg: uint8(i), flags: trace.PieceShape, data: q.shape})
+	}
 	if have := min(n, uint64(len(q.content))); have > 0 {
 		r.plan = append(r.plan, segment{arg: uint8(i), data: q.content[:have]})
 	}
@@ -295,12 +280,7 @@ func (r *Recorder) openRequestFile(as *thread, arg int) int {
 		if int(o.Arg) != arg || o.Mode&unix.S_IFMT != unix.S_IFREG {
 			continue
 		}
-		path := r.proc.name(as.t.TID, "fd/"+strconv.Itoa(int(o.FD)))
-		fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOATIME, 0)
-		if err != nil {
-			fd, err = unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-		}
-		if err == nil {
+		if fd, err := r.proc.open(as.t.TID, int(o.FD)); err == nil {
 			return fd
 		}
 	}
@@ -327,18 +307,25 @@ func (r *Recorder) planSpliced(as *thread, ret int64) heldFile {
 	return heldFile{-1}
 }
 
-// abandon ends the requests of a process that nothing was heard of, and forgets its rings. The process has still
-// the memory that they were in, or not any more.
-func (u *urings) abandon(th *thread, at uint64, inMemory bool) {
-	if inMemory {
-		u.reapOf(th, at)
-	}
+// ending ends the requests of a process that nothing was heard of, while it has the memory that they are in. Its
+// other threads may still be in calls.
+func (u *urings) ending(th *thread, at uint64) {
+	u.reapOf(th, at)
 	for key, g := range u.rings {
-		if key.pid != th.t.PID {
-			continue
+		if key.pid == th.t.PID {
+			u.endAll(g, th, at)
+			g.unseen = true
 		}
-		u.endAll(g, th, at)
-		delete(u.rings, key)
+	}
+}
+
+// gone does so when it has another memory, or none, and forgets its rings.
+func (u *urings) gone(th *thread, at uint64) {
+	for key, g := range u.rings {
+		if key.pid == th.t.PID {
+			u.endAll(g, th, at)
+			delete(u.rings, key)
+		}
 	}
 	for key, named := range u.names {
 		if named.pid == th.t.PID {
@@ -357,7 +344,7 @@ func (u *urings) endAll(g *uring, th *thread, at uint64) {
 
 // interrupt writes the call of a request that was not seen to complete. The success of some is never told.
 func (u *urings) interrupt(th *thread, q *uringRequest, at uint64) {
-	if q.flags&event.SQESkipSuccess != 0 {
+	if q.Flags&event.SQESkipSuccess != 0 {
 		u.end(th, q, completion{result: int32(q.full()), consumed: true}, at)
 		return
 	}
@@ -367,8 +354,8 @@ func (u *urings) interrupt(th *thread, q *uringRequest, at uint64) {
 	r.rec.Objects = append(r.rec.Objects, q.objects...)
 	if q.content != nil {
 		for i := range q.call.spec.Args {
-			if a := &q.call.spec.Args[i]; a.Kind == event.KindBuf && a.Dir == event.In {
-				r.planHeldContent(q, i, 1<<30)
+			if q.writes(i) != nil {
+				r.planHeldContent(q, i, math.MaxInt32)
 			}
 		}
 	}

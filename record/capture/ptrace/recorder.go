@@ -428,7 +428,7 @@ func (r *Recorder) exit(t *ptracer.Tracee, status unix.WaitStatus) {
 	r.stores.ended(t, th.tid, at)
 	if t.TID == t.PID {
 		r.abandon(th, func(*aioRequest) bool { return true })
-		r.urings.abandon(th, at, false)
+		r.urings.gone(th, at)
 		r.stacks.forget(t.PID)
 		delete(r.cgroups.known, t.PID)
 	}
@@ -454,7 +454,7 @@ func (r *Recorder) stop() {
 	r.tr.Threads(func(t *ptracer.Tracee) {
 		if th, ok := t.Data.(*thread); ok {
 			r.interrupt(th, now())
-			r.urings.abandon(th, now(), true)
+			r.urings.ending(th, now())
 			r.closeThread(th)
 		}
 	})

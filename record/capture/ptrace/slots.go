@@ -66,6 +66,7 @@ func (r *Recorder) planSlotList(th *thread, arg uint8, list uint64, first, n uin
 
 // buffers are the buffers of a group from which the kernel takes one for a request (IOSQE_BUFFER_SELECT).
 type buffers struct {
+	group uint16
 	addr  uint64 // of the first, or of the ring of buffers
 	size  uint64 // of each; 0: addr is that of a ring of struct io_uring_buf
 	first uint16 // its number
@@ -74,13 +75,11 @@ type buffers struct {
 
 // provided learns buffers that a request has given to the kernel.
 func (g *uring) provided(c *call) {
-	group := uint16(c.args[4])
-	g.groups = append(g.groups, group)
-	g.buffers = append(g.buffers, buffers{addr: c.args[0], size: c.args[1] & 0xffffffff, n: uint32(c.args[2]),
-		first: uint16(c.args[3])})
+	g.buffers = append(g.buffers, buffers{group: uint16(c.args[4]), addr: c.args[0], size: c.args[1] & 0xffffffff,
+		n: uint32(c.args[2]), first: uint16(c.args[3])})
 	const most = 1 << 12
-	if len(g.groups) > most { // the oldest have been given again since
-		g.groups, g.buffers = g.groups[1:], g.buffers[1:]
+	if len(g.buffers) > most { // the oldest have been given again since
+		g.buffers = g.buffers[1:]
 	}
 }
 
@@ -92,17 +91,16 @@ func (g *uring) ringOfBuffers(th *thread, addr uint64) {
 	}
 	le := binary.LittleEndian
 	if at := le.Uint64(b[:]); at != 0 { // else it is mapped later
-		g.groups = append(g.groups, le.Uint16(b[12:]))
-		g.buffers = append(g.buffers, buffers{addr: at, n: le.Uint32(b[8:])})
+		g.buffers = append(g.buffers, buffers{group: le.Uint16(b[12:]), addr: at, n: le.Uint32(b[8:])})
 	}
 }
 
 // selected returns the address of a buffer of a group, 0 if it is not known.
 func (g *uring) selected(th *thread, group, number uint16) uint64 {
-	for i := len(g.groups) - 1; i >= 0; i-- {
+	for i := len(g.buffers) - 1; i >= 0; i-- {
 		b := &g.buffers[i]
 		switch {
-		case g.groups[i] != group:
+		case b.group != group:
 		case b.size == 0:
 			return b.placed(th, number)
 		case uint32(number-b.first) < b.n:

@@ -105,11 +105,7 @@ func (s *stores) mapped(th *thread, exit uint64) {
 		f.pids[th.t.PID], f.at = true, at
 		return
 	}
-	name := s.r.proc.name(tid, "fd/"+strconv.Itoa(number))
-	fd, err := unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOATIME, 0)
-	if err != nil {
-		fd, err = unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	}
+	fd, err := s.r.proc.open(tid, number)
 	if err != nil {
 		s.r.out.lose(&trace.Record{Type: trace.RecLoss, Exit: exit, Count: 1, Reason: trace.LossMapped})
 		return

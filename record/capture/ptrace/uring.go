@@ -5,6 +5,7 @@ package ptrace
 import (
 	"bytes"
 	"encoding/binary"
+	"math"
 	"os"
 	"strconv"
 	"sync/atomic"
@@ -51,7 +52,7 @@ type uringKey struct {
 type uring struct {
 	key    uringKey
 	flags  uint32
-	polled bool // the kernel takes requests by itself
+	unseen bool // its requests are not seen, which was said
 
 	sq, cq, sqes uint64 // addresses; 0: not mapped
 	sqSize       uint32 // entries
@@ -64,8 +65,7 @@ type uring struct {
 	cqes         uint32
 	seen         uint32 // completions that were read, as the kernel counts
 
-	groups  []uint16  // of buffers
-	buffers []buffers // of the group with the same index
+	buffers []buffers // that it may choose from, the last ones count
 
 	requests []*uringRequest // in the order of their submission
 	held     int             // bytes of their content that were read at submission
@@ -75,11 +75,10 @@ type uring struct {
 // uringRequest is a request of a ring.
 type uringRequest struct {
 	request
-	userData uint64
-	flags    uint8
-	chained  bool   // the request before it is in the same chain
-	buffer   uint64 // that the kernel took of a group; 0: not known
-	content  []byte // what it writes, if that is known already
+	event.Request
+	chained bool   // the request before it is in the same chain
+	buffer  uint64 // that the kernel took of a group; 0: not known
+	content []byte // what it writes, if that is known already
 }
 
 // urings are the rings of all processes.
@@ -114,15 +113,15 @@ func (u *urings) created(th *thread, ret int64) {
 	if old := u.rings[g.key]; old != nil { // whose descriptor was closed without a stop
 		u.endAll(old, th, now())
 	}
-	g.polled = g.flags&setupSQPoll != 0
-	if g.flags&setupNoMmap != 0 { // the program's own memory
+	g.unseen = g.flags&setupSQPoll != 0 // the kernel takes requests by itself
+	if g.flags&setupNoMmap != 0 {       // the program's own memory
 		g.sqes = binary.LittleEndian.Uint64(p[72:])
 		g.sq = binary.LittleEndian.Uint64(p[112:])
 		g.cq = g.sq
 	}
 	u.rings[g.key] = g
 	u.some.Store(true)
-	if g.polled {
+	if g.unseen {
 		u.lose("the requests of an io_uring with IORING_SETUP_SQPOLL are not recorded without eBPF")
 	}
 }
@@ -145,7 +144,7 @@ func (r *Recorder) uringsAfter(th *thread, exit uint64, ret int64) {
 	case c.spec.Op == event.OpClose:
 		u.closed(th, uringKey{th.t.PID, int32(c.args[0])}, exit)
 	case c.spec.Op == event.OpExecve || c.spec.Op == event.OpExecveat:
-		u.abandon(th, exit, false)
+		u.gone(th, exit)
 		return
 	}
 	u.reapOf(th, max(exit-1, c.enter))
@@ -266,32 +265,25 @@ func (u *urings) registered(th *thread, ret int64) {
 	}
 }
 
-// entered returns the ring that a thread is about to enter.
-func (u *urings) entered(th *thread) *uring {
+// entered returns the ring that a call enters, nil if it is not known.
+func (u *urings) entered(th *thread) (uringKey, *uring) {
 	c := &th.call
 	key := uringKey{th.t.PID, int32(c.args[0])}
 	if c.args[3]&enterRegisteredRing != 0 {
 		key = u.names[registeredKey{th.t.TID, uint32(c.args[0])}]
 	}
-	g := u.rings[key]
-	if g == nil && c.args[1] > 0 {
-		u.rings[key] = &uring{key: key, polled: true, last: th} // said once
-		u.lose("the requests of an io_uring that was made before the recording, or by another process, are not " +
-			"recorded without eBPF")
-		return nil
-	}
-	return g
+	return key, u.rings[key]
 }
 
 // enter takes what a call is going to submit. Requests begin a nanosecond apart, which tells them apart.
 func (u *urings) enter(th *thread) {
 	c := &th.call
-	g := u.entered(th)
-	if g == nil || g.polled || c.args[1] == 0 {
+	_, g := u.entered(th)
+	if g == nil || g.unseen || c.args[1] == 0 {
 		return
 	}
 	if (g.sq == 0 || g.sqes == 0) && !u.locate(g, th) {
-		g.polled = true // said once
+		g.unseen = true
 		u.lose("the requests of an io_uring whose queues are not found are not recorded without eBPF")
 		return
 	}
@@ -300,6 +292,9 @@ func (u *urings) enter(th *thread) {
 	tail, ok2 := th.word32(g.sq + uint64(g.sqTail))
 	if !ok1 || !ok2 || g.sqSize == 0 {
 		return
+	}
+	if len(g.requests) == 0 { // completions until now are of nothing that is followed
+		g.seen, _ = th.word32(g.cq + uint64(g.cqTail))
 	}
 	n := min(uint64(tail-head), c.args[1], uint64(g.sqSize))
 	chained := false
@@ -311,7 +306,7 @@ func (u *urings) enter(th *thread) {
 			}
 		}
 		q := u.take(g, th, at, c.enter+1+uint64(i), chained)
-		chained = q != nil && q.flags&(event.SQELink|event.SQEHardLink) != 0
+		chained = q != nil && q.Flags&(event.SQELink|event.SQEHardLink) != 0
 	}
 }
 
@@ -326,8 +321,8 @@ func (u *urings) take(g *uring, th *thread, at uint32, enter uint64, chained boo
 		return nil
 	}
 	binary.LittleEndian.PutUint64(q.head[event.HeadBytes:], uint64(int64(g.key.fd)))
-	q.userData, q.flags = binary.LittleEndian.Uint64(q.head[32:]), q.head[1]
-	q.call = call{spec: event.Lookup(event.UringOp(q.head[0])), nr: uint32(q.head[0]), enter: enter,
+	q.Request = event.RequestOf(event.UringOp(q.head[0]), q.head[:])
+	q.call = call{spec: event.Lookup(q.Op), nr: uint32(q.head[0]), enter: enter,
 		cpu: th.call.cpu, offered: ^uint64(0)}
 	q.decode(th)
 	as := q.thread(th)
@@ -348,15 +343,8 @@ func (q *uringRequest) thread(th *thread) thread {
 // requestObjects adds what is known of a request's files: those that it names by descriptors, not by slots of
 // its ring's table.
 func (r *Recorder) requestObjects(as *thread, q *uringRequest) {
-	const inFixed = 1 << 31 // SPLICE_F_FD_IN_FIXED
-	fixed := q.flags&event.SQEFixedFile != 0
-	splices := q.call.spec.Op == event.OpUringSplice || q.call.spec.Op == event.OpUringTee
 	for _, i := range q.call.spec.Objects() {
-		ofSlot := fixed
-		if splices && i == 0 {
-			ofSlot = binary.LittleEndian.Uint32(q.head[28:])&inFixed != 0
-		}
-		if !ofSlot {
+		if !q.InSlot(&q.call.args, i) {
 			r.addObject(as, int32(q.call.args[i]), i)
 		}
 	}
@@ -374,29 +362,64 @@ func (u *urings) hold(g *uring, th *thread, q *uringRequest) {
 		return
 	}
 	for i := range q.call.spec.Args {
-		a := &q.call.spec.Args[i]
-		if a.Kind != event.KindBuf || a.Dir != event.In || a.LenArg >= event.MaxArgs || q.call.args[i] == 0 {
+		parts := q.writes(i)
+		n := min(total(parts), uint64(u.r.o.Content.Of(q.call.spec, i).Bytes()))
+		if n == 0 || n > heldEach || g.held+int(n) > heldAll {
 			continue
 		}
-		n := min(q.call.args[a.LenArg], uint64(u.r.o.Content.Of(q.call.spec, i).Bytes()))
-		if n == 0 || n > heldEach || g.held+int(n) > heldAll {
-			return
-		}
-		q.content = make([]byte, n)
-		if th.read(q.call.args[i], q.content) != len(q.content) {
-			q.content = nil
-			return
+		q.content = make([]byte, 0, n)
+		for _, p := range parts {
+			at := len(q.content)
+			q.content = q.content[:at+int(min(p.n, n-uint64(at)))]
+			if th.read(p.addr, q.content[at:]) != len(q.content)-at {
+				q.content = nil
+				return
+			}
 		}
 		g.held += len(q.content)
 		return
 	}
 }
 
+// writes returns where the content stands that a request writes, if argument i is that.
+func (q *uringRequest) writes(i int) []segment {
+	a := &q.call.spec.Args[i]
+	switch {
+	case a.Dir != event.In || q.call.args[i] == 0:
+	case a.Kind == event.KindBuf && a.LenArg < event.MaxArgs:
+		return []segment{{addr: q.call.args[i], n: q.call.args[a.LenArg] & math.MaxInt32}}
+	case a.Kind == event.KindVec:
+		return elements(q.shape)
+	}
+	return nil
+}
+
+// elements returns the memory of an iovec array.
+func elements(shape []byte) (list []segment) {
+	for v := shape; len(v) >= iovecBytes; v = v[iovecBytes:] {
+		list = append(list, segment{addr: binary.LittleEndian.Uint64(v), n: binary.LittleEndian.Uint64(v[8:])})
+	}
+	return list
+}
+
+// total returns how many bytes memory has.
+func total(list []segment) (sum uint64) {
+	for i := range list {
+		sum += min(list[i].n, math.MaxInt32)
+	}
+	return sum
+}
+
 // leave forgets what a call did not submit.
 func (u *urings) leave(th *thread, ret int64) {
 	c := &th.call
-	g := u.entered(th)
-	if g == nil || g.polled {
+	key, g := u.entered(th)
+	if g == nil && ret > 0 && c.args[1] > 0 {
+		u.rings[key] = &uring{key: key, unseen: true}
+		u.lose("the requests of an io_uring that was made before the recording, or by another process, are not " +
+			"recorded without eBPF")
+	}
+	if g == nil || g.unseen {
 		return
 	}
 	first := c.enter + 1 + uint64(max(ret, 0))

@@ -394,9 +394,6 @@ HIDDEN u32 before(struct slot *s)
 		if (s->args[3] == (u64)-1)
 			return CLASS_TRACE;
 		break;
-	case CHECK_RING:
-		__sync_fetch_and_add(&s->files->asks, 1);
-		break;
 	case CHECK_MMAP:
 		if (s->args[2] & PROT_EXEC || (s->args[2] & PROT_WRITE && s->args[3] & MAP_SHARED && !(s->args[3] & MAP_ANONYMOUS)))
 			return CLASS_TRACE;

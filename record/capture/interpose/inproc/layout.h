@@ -52,7 +52,7 @@ enum {
 	CHECK_SHARE,    /* makes another descriptor stand for an open file, perhaps another process's */
 	CHECK_SHARE_1,  /* likewise, the one in argument 1, whose own open file ends */
 	CHECK_MOVE,     /* moves a position if the offset in argument 3 is -1 */
-	CHECK_RING,     /* io_uring: requests may move positions at any time */
+	CHECK_RING,     /* io_uring: requests may move positions at any time; the tracer sees it (position_amd64.go) */
 	CHECK_REQUEST,  /* ioctl: may change what is remembered of descriptors */
 };
 
