@@ -270,8 +270,10 @@ func (a *attempt) inspect(ctx context.Context, s *Sample) (err error) {
 	defer t.Close()
 	m := t.Manifest()
 	s.Events = m.Counts.Events
+	why := ""
 	for _, l := range m.Losses {
 		s.Lost += l.Records
+		why += fmt.Sprintf("; %d: %s", l.Records, l.Reason)
 	}
 	if s.TapeBytes, err = size(name); err != nil {
 		return err
@@ -281,7 +283,7 @@ func (a *attempt) inspect(ctx context.Context, s *Sample) (err error) {
 	}
 	switch {
 	case s.Lost > 0:
-		return fmt.Errorf("lost %d records", s.Lost)
+		return fmt.Errorf("lost %d records%s", s.Lost, why)
 	case m.Incomplete:
 		return fmt.Errorf("the tape is incomplete: %s", m.Reason)
 	case s.Events == 0:

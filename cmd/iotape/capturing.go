@@ -47,8 +47,8 @@ func (r *capturing) add(cmd *cobra.Command, verb, content, mmap string) {
 		"also record the requests to block devices, of the whole machine, with their files; needs eBPF")
 	f.StringVar(&r.backend, "backend", "auto", "the back end, `HOW` to record: auto, ebpf, interpose or ptrace")
 	f.BoolVar(&p.Capture.EveryCall, "every-call", false,
-		"with ptrace: also record frequent calls that do not concern storage (waits, clocks, …); eBPF always records "+
-			"them")
+		"with ptrace and interpose: also record frequent calls that do not concern storage (waits, clocks, …); "+
+			"eBPF always records them")
 	f.BoolVar(&p.Capture.Survive, "survive", false,
 		"with ptrace: let the command continue if the recorder is killed; this is slower. With eBPF the command "+
 			"always continues")
