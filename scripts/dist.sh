@@ -32,7 +32,7 @@ pack() {
 # DuckDB. Of what that needs only libc and libgcc are left to the system: libstdc++ is found in a
 # directory that has it for static linking only.
 build() {
-	local cc=$2-gcc bin=$tmp/$1/bin lib=$tmp/lib-$1
+	local cc=$2-gcc-12 bin=$tmp/$1/bin lib=$tmp/lib-$1
 	command -v "$cc" >/dev/null || { say "no $cc here: scripts/setup.sh --dist installs it" >&2; exit 1; }
 	mkdir -p "$bin" "$lib"
 	ln -s "$($cc -print-file-name=libstdc++.a)" "$lib/"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# setup.sh [--test] [--bench] [--accuracy] [--dist]: installs with apt what is missing, and only that.
+# setup.sh [--test] [--bench] [--accuracy] [--dist] [--kernels]: installs with apt what is missing, and only that.
 #
 #   (nothing)  what building iotape needs
 #   --test     also what `make test` needs: programs to record, clang to prove
@@ -12,6 +12,7 @@
 #   --accuracy also what `make accuracy` needs: MPI, PostgreSQL, RocksDB
 #   --dist     also what `make dist` and `make test-dist` need: a compiler for the other
 #              architecture, debootstrap, lintian
+#   --kernels  also what `make test-kernels` needs: qemu, a compiler for arm64
 #
 # Without root and without sudo it says what is missing and goes on: what can run
 # without it will.
@@ -37,10 +38,12 @@ for arg; do
 	--dist)
 		want+=" binutils debootstrap lintian"
 		case $(dpkg --print-architecture 2>/dev/null) in
-		amd64) want+=" g++-aarch64-linux-gnu binutils-aarch64-linux-gnu" ;;
-		arm64) want+=" g++-x86-64-linux-gnu binutils-x86-64-linux-gnu" ;;
+		# The package without a version excludes gcc-multilib, which --test installs.
+		amd64) want+=" g++-12-aarch64-linux-gnu binutils-aarch64-linux-gnu" ;;
+		arm64) want+=" g++-12-x86-64-linux-gnu binutils-x86-64-linux-gnu" ;;
 		esac ;;
-	*) echo "usage: $0 [--test] [--bench] [--accuracy] [--dist]" >&2; exit 2 ;;
+	--kernels) want+=" qemu-system-x86 qemu-system-arm busybox-static kmod xz-utils debootstrap g++-12-aarch64-linux-gnu" ;;
+	*) echo "usage: $0 [--test] [--bench] [--accuracy] [--dist] [--kernels]" >&2; exit 2 ;;
 	esac
 done
 

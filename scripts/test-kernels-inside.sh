@@ -74,17 +74,36 @@ has_reads() {
 	"$bin/iotape" print "$1" >print.out 2>&1 || { tail -1 print.out; return 1; }
 	grep -q 'read.*root:x:0:0' print.out || { echo "no read of /etc/passwd among $(wc -l <print.out) calls"; return 1; }
 }
+# until_seen SECONDS COMMAND...: waits for a command to succeed: an emulated processor is slow.
+until_seen() {
+	local seconds=$1
+	shift
+	for _ in $(seq "$seconds"); do
+		"$@" && return
+		kill -0 "$RUNNING" 2>/dev/null || return 1
+		sleep 1
+	done
+	return 1
+}
+# interrupted: ends what runs as a person does.
+interrupted() {
+	kill -INT "$RUNNING" 2>/dev/null
+	wait "$RUNNING"
+}
 record_running() { # NAME FLAGS...
 	local tape=$1.tape
 	shift
-	"$bin/iotape" record --no-index -o "$tape" "$@" >running.out 2>&1 || { tail -1 running.out; return 1; }
+	"$bin/iotape" record --no-index -o "$tape" "$@" >running.out 2>&1 &
+	RUNNING=$!
+	until_seen 300 grep -q '^iotape: recording' running.out && sleep 5
+	interrupted || { tail -1 running.out; return 1; }
 	has_reads "$tape"
 }
-all() { record_running all --all --duration 90s; }
-pid() { record_running pid --pid "$BUSY" --duration 90s; }
+all() { record_running all --all; }
+pid() { record_running pid --pid "$BUSY"; }
 cgroup() {
 	mkdir /sys/fs/cgroup/tried && echo "$BUSY" >/sys/fs/cgroup/tried/cgroup.procs || return 1
-	record_running cgroup --cgroup /sys/fs/cgroup/tried --duration 90s
+	record_running cgroup --cgroup /sys/fs/cgroup/tried
 }
 last() {
 	"$bin/iotape" record --backend ebpf --last 60s --dump-on end -o last.tape --no-index -- cat /etc/passwd >last.out 2>&1 ||
@@ -92,23 +111,23 @@ last() {
 	has_reads last-1.tape
 }
 top() {
-	"$bin/iotape" top --all --duration 120s >top.out 2>&1 &
-	local counting=$!
-	for _ in $(seq 120); do # programs load slowly on an emulated processor
-		grep -q openat top.out && break
-		kill -0 $counting 2>/dev/null || break
-		sleep 1
-	done
-	kill -INT $counting 2>/dev/null
-	wait $counting || { tail -1 top.out; return 1; }
+	"$bin/iotape" top --all >top.out 2>&1 &
+	RUNNING=$!
+	until_seen 120 grep -q openat top.out
+	interrupted || { tail -1 top.out; return 1; }
 	grep -q openat top.out || { echo "no openat was counted: $(tail -1 top.out)"; return 1; }
 }
+spooled() { [ -n "$(find spool -type f -size +4k 2>/dev/null)" ]; }
 agent() {
 	"$bin/iotape-agent" keygen -o a.nk >/dev/null &&
 		printf 'host="h"\ncollectors=["nats://127.0.0.1:4222"]\nkey="%s/a.nk"\nspool="%s/spool"\n' "$work" "$work" >agent.toml &&
 		"$bin/iotape-agent" check --config agent.toml || return 1
-	timeout -s TERM 60 "$bin/iotape-agent" --config agent.toml >agent.out 2>&1
-	[ -n "$(find spool -type f -size +4k 2>/dev/null)" ] || { tail -1 agent.out; return 1; }
+	"$bin/iotape-agent" --config agent.toml >agent.out 2>&1 &
+	RUNNING=$!
+	until_seen 60 spooled
+	kill -TERM "$RUNNING"
+	wait "$RUNNING"
+	spooled || { tail -1 agent.out; return 1; }
 }
 
 # namespace: the recorder has a pid namespace of its own, as in a container.
