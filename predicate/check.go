@@ -351,6 +351,9 @@ func (c *checker) numberTest(f *field, n *comparison) (*test, error) {
 			}
 		}
 		iv, err := c.interval(f, n.rel, v)
+		if err == nil {
+			err = c.possible(f, n.rel, v, iv)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -374,6 +377,33 @@ func (c *checker) numberTest(f *field, n *comparison) (*test, error) {
 	}
 	t.set = newIntervals(list).intersect(intervals{{f.lo, f.hi}})
 	return t, nil
+}
+
+// possible checks that a field can have one of the numbers that a value and a relation stand for.
+func (c *checker) possible(f *field, rel relation, v *value, iv interval) error {
+	if iv.lo <= f.hi && iv.hi >= f.lo || f.typ == typeTime || f.typ == typeDevice {
+		return nil
+	}
+	show := func(n int64) string {
+		if f.typ == typeSpan {
+			return spanText(n)
+		}
+		return strconv.FormatInt(n, 10)
+	}
+	limits := "is from " + show(f.lo) + " to " + show(f.hi)
+	if f.hi == maxI64 {
+		limits = "is never less than " + show(f.lo)
+	}
+	hint := ""
+	if f.hi == maxU32 && v.text == "-1" && f.typ == typeNumber {
+		hint = "write " + show(maxU32)
+	}
+	sign := ""
+	switch rel {
+	case relLess, relLessEqual, relGreater, relGreaterEqual:
+		sign = relationText[rel] + " "
+	}
+	return c.wrong(v, hint, "%s %s, never %s%s", f.name, limits, sign, v.text)
 }
 
 // interval returns the numbers that a value and a relation stand for.

@@ -260,6 +260,9 @@ func drawFilter(t *rapid.T, depth int) string {
 		return name + " " + rel + " {" + strings.Join(list, ", ") + "}"
 	}
 	v := pick("value", values...)
+	if rel == "<" && v == "0" && name != "result" && name != "fd" {
+		v = values[1] // none is less than 0, which is an error
+	}
 	if rel == "matches" {
 		v = strings.Trim(v, `"`)
 		v = `"` + v + `"`
