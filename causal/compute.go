@@ -54,7 +54,7 @@ func (c *cpuClock) ran(ns int64) { c.used += ns }
 // delayed returns how much of the time before a call its thread did not run.
 func (a *annotator) delayed(n *node, ev *event.Event, i int, gap int64) (delay int64) {
 	switch {
-	case ev.Flags&event.Delays != 0:
+	case ev.TellsDelays():
 		n.measured = true
 		delay = a.told(n, ev, gap)
 		// What it slept meanwhile (held by the recorder, waiting for a page) is not told.
@@ -102,7 +102,7 @@ func (a *annotator) told(n *node, ev *event.Event, gap int64) (delay int64) {
 // delayWithin returns how long a call's thread waited for a processor while the call took
 // ns; 0 if that is not known.
 func delayWithin(ev *event.Event, ns int64) int64 {
-	if ev.Flags&event.Delays == 0 {
+	if !ev.TellsDelays() {
 		return 0
 	}
 	return min(int64(ev.DelayWithin), ns)

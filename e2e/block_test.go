@@ -41,10 +41,16 @@ func TestBlockRequests(t *testing.T) {
 			if err := unix.Stat(dir, &st); err != nil {
 				t.Fatal(err)
 			}
-			written, read, flushes := int64(0), int64(0), 0
+			written, read, flushes, queued, missed := int64(0), int64(0), 0, 0, int64(0)
 			e.events(t, "a.tape", func(ev *event.Event) {
+				if ev.Flags&event.Missed != 0 && ev.Op == event.OpRead && ev.FileArg(0).Name() == file {
+					missed += ev.Ret
+				}
 				if ev.Kind != event.Call || ev.Spec().Class != event.Block || fs != "btrfs" && ev.Args[1] != st.Dev {
 					return // of another disk
+				}
+				if ev.Flags&event.Delays != 0 && ev.DelayBefore > 0 {
+					queued++
 				}
 				f := ev.FileArg(0)
 				switch {
@@ -60,6 +66,12 @@ func TestBlockRequests(t *testing.T) {
 				t.Errorf("of %d bytes %d are written to the disk and %d read from it, with %d flushes", size, written,
 					read, flushes)
 			}
+			if missed == 0 || missed == size { // the first read; the others find what was read ahead
+				t.Errorf("reads of %d bytes missed the page cache, want some of %d", missed, size)
+			}
+			if queued == 0 {
+				t.Error("no request says how long it was queued")
+			}
 			out, _ := e.run(t, e.iotape, "report", "a.tape", "--section", "block", "--json")
 			var report struct {
 				Block struct {
@@ -74,7 +86,8 @@ func TestBlockRequests(t *testing.T) {
 						By   []string `json:"written_by"`
 					}
 					Reads struct {
-						Bytes int64 `json:"waited_bytes"`
+						Bytes  int64 `json:"waited_bytes"`
+						Missed int64 `json:"missed_bytes"`
 					}
 				}
 			}
@@ -85,6 +98,9 @@ func TestBlockRequests(t *testing.T) {
 			if len(b.Syncs) != 1 || b.Syncs[0].File != file || b.Syncs[0].Own < size || b.Syncs[0].Busy <= 0 ||
 				b.Syncs[0].Busy > b.Syncs[0].Took || !strings.HasPrefix(b.Syncs[0].Process, "dd ") {
 				t.Errorf("the syncs are %+v, want one fsync of %s by dd, with %d bytes of it", b.Syncs, file, size)
+			}
+			if b.Reads.Missed < missed {
+				t.Errorf("the report has reads of %d bytes that missed the page cache, want %d", b.Reads.Missed, missed)
 			}
 			if b.Reads.Bytes == 0 { // the others were read ahead
 				t.Error("no read waited, want the first")

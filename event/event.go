@@ -136,10 +136,17 @@ const (
 	// the trace does not say the value of argument 0; Args has 0, or what a replay takes instead. That of
 	// argument i is UnknownArg << i
 	UnknownArg
+
+	// a page that the call read was not in the page cache (only recordings of requests to block devices say so)
+	Missed EventFlags = 1 << 13
 )
 
 // UnknownArgs are the flags of all arguments of which a trace does not say the value.
 const UnknownArgs = UnknownArg * (1<<MaxArgs - 1)
+
+// TellsDelays reports whether DelayBefore and DelayWithin are how long the event's thread waited for a processor. Of
+// a request to a block device DelayBefore is how long it was queued before its driver got it.
+func (ev *Event) TellsDelays() bool { return ev.Flags&Delays != 0 && ev.Spec().Class != Block }
 
 // ArgKnown reports whether the value of an argument is known. Foreign traces do not say all of them.
 func (ev *Event) ArgKnown(arg int) bool {

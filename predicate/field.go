@@ -57,6 +57,7 @@ const (
 	fieldInterrupted
 	fieldIncomplete
 	fieldCompat
+	fieldMissed
 	fieldCgroup
 	fieldContainer
 	fieldPod
@@ -123,7 +124,7 @@ var fields = [numFields]field{
 	fieldTime:        {name: "time", typ: typeTime, every: true, lo: minI64, hi: maxI64, cost: 2, about: "entry, since the recording's start (2.5s) or by the wall clock (\"2026-05-01T12:00:00Z\")"},
 	fieldWall:        {name: "time", typ: typeTime, every: true, lo: minI64, hi: maxI64, cost: 2},
 	fieldLatency:     {name: "latency", aliases: []string{"duration"}, typ: typeSpan, hi: maxI64, cost: 1, about: "from entry to return"},
-	fieldDelayBefore: {name: "delay_before", typ: typeSpan, hi: maxU32, cost: 1, about: "how long the thread waited for a processor since its call before; known with eBPF only"},
+	fieldDelayBefore: {name: "delay_before", typ: typeSpan, hi: maxU32, cost: 1, about: "how long the thread waited for a processor since its call before, or a request to a block device was queued; known with eBPF only"},
 	fieldDelayWithin: {name: "delay_within", typ: typeSpan, hi: maxU32, cost: 1, about: "and during the call"},
 	fieldResult:      {name: "result", aliases: []string{"ret"}, typ: typeBytes, lo: minI64, hi: maxI64, cost: 1, about: "what the call returned; -1 if it failed"},
 	fieldErrno:       {name: "errno", aliases: []string{"error"}, typ: typeErrno, hi: 4095, cost: 1, about: "error, by name or number; 0 if the call succeeded"},
@@ -153,6 +154,7 @@ var fields = [numFields]field{
 	fieldInterrupted: {name: "interrupted", typ: typeBool, cost: 1, about: "its return was not seen"},
 	fieldIncomplete:  {name: "incomplete", typ: typeBool, cost: 1, about: "some of its bytes could not be recorded"},
 	fieldCompat:      {name: "compat", typ: typeBool, cost: 1, about: "made by a 32-bit program"},
+	fieldMissed:      {name: "missed", typ: typeBool, cost: 1, about: "a page that it read was not in the page cache; known with --block-requests only"},
 	fieldCgroup:      {name: "cgroup", typ: typeText, cost: 20, about: "path of the process's control group (version 2), below the hierarchy's root"},
 	fieldContainer:   {name: "container", typ: typeText, several: true, cost: 20, about: "container of the process, by its ID or the first 12 digits of that; LXC's and systemd-nspawn's by their names"},
 	fieldPod:         {name: "pod", typ: typeText, cost: 20, about: "UID of the process's Kubernetes pod"},

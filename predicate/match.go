@@ -356,6 +356,8 @@ func mark(f fieldID, ev *event.Event) bool {
 		return ev.Flags&event.Incomplete != 0
 	case fieldCompat:
 		return ev.Flags&event.Compat != 0
+	case fieldMissed:
+		return ev.Flags&event.Missed != 0
 	}
 	return false
 }

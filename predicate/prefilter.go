@@ -24,12 +24,28 @@ type Prefilter struct {
 	// Suffixes are ends of names that PrefilterSuffix tests, at most MaxPrefilterSuffixes, each
 	// of 1 to MaxSuffix bytes without a slash.
 	Suffixes []string
+	// Places are the tests of where a process runs that PrefilterPlace makes, at most MaxPrefilterPlaces.
+	Places []PrefilterPlaces
+}
+
+// PrefilterPlaces is a test of the control group of a process, or of the container, pod or unit that it is of.
+type PrefilterPlaces struct {
+	Text string // of the test: equal texts are equal tests
+	test *test
+}
+
+// Hold reports whether the test holds for processes in a control group, which is a path below the
+// hierarchy's root.
+func (p *PrefilterPlaces) Hold(cgroup string) bool {
+	at := placeIn(cgroup)
+	return slices.ContainsFunc(at.names[p.test.field.id-fieldCgroup], p.test.words.fits)
 }
 
 // Limits of a prefilter: what does not fit is let through.
 const (
 	MaxPrefilterSteps    = 256
 	MaxPrefilterSuffixes = 16
+	MaxPrefilterPlaces   = 16
 	MaxSuffix            = 16
 )
 
@@ -64,6 +80,9 @@ const (
 	// opened by ends in Suffixes[Lo]. Where a capture does not know that, it has to let
 	// the call through.
 	PrefilterSuffix
+	// PrefilterPlace is whether Places[Lo] holds where the process runs. Where a capture does not
+	// know that, it has to let the call through.
+	PrefilterPlace
 )
 
 // PrefilterStep is a test: whether a number is from Lo to Hi, and where to go on. It always
@@ -85,6 +104,9 @@ type PrefilterCall struct {
 	// Ends are the bits of the suffixes that the name of the call's file has, if Named.
 	Ends  uint32
 	Named bool
+	// Held are the bits of the Places that hold where the process runs, if Placed.
+	Held   uint32
+	Placed bool
 }
 
 // Drops reports whether the filter cannot accept a call, whatever else it is.
@@ -95,7 +117,7 @@ func (s *Prefilter) Drops(op event.Op, c *PrefilterCall) bool {
 	}
 	for n >= 0 {
 		st := &s.Steps[n]
-		if st.Field == PrefilterSuffix && !c.Named {
+		if st.Field == PrefilterSuffix && !c.Named || st.Field == PrefilterPlace && !c.Placed {
 			return false
 		}
 		if st.Holds(c) {
@@ -140,13 +162,21 @@ func (s *PrefilterStep) Holds(c *PrefilterCall) bool {
 		}
 	case PrefilterArg0, PrefilterArg1, PrefilterArg2, PrefilterArg3:
 		v = int64(c.Args[s.Field-PrefilterArg0])
-	case PrefilterSuffix:
-		return c.Ends>>s.Lo&1 != 0
+	case PrefilterSuffix, PrefilterPlace:
+		return s.bits(c)>>s.Lo&1 != 0
 	case PrefilterComm:
 		return binary.LittleEndian.Uint64(c.Comm[:]) == uint64(s.Lo) &&
 			binary.LittleEndian.Uint64(c.Comm[8:]) == uint64(s.Hi)
 	}
 	return v >= s.Lo && v <= s.Hi
+}
+
+// bits returns the bits of the suffixes or places that a call has.
+func (s *PrefilterStep) bits(c *PrefilterCall) uint32 {
+	if s.Field == PrefilterPlace {
+		return c.Held
+	}
+	return c.Ends
 }
 
 func newPrefilterBuilder(g *Graph) prefilterBuilder {
@@ -272,8 +302,8 @@ func (b *prefilterBuilder) restrict(op event.Op, r ref) ref {
 			break
 		}
 		// That a name does not end so is sure only where its end is known for certain.
-		if x = b.unsure; lowered(t, op) != nil &&
-			(t.code != testText || t.field.id == fieldComm || k.kind == isTest || b.exact) {
+		if x = b.unsure; b.decides(t, op) &&
+			(t.code != testText || t.field.id == fieldComm || ofPlace(t) || k.kind == isTest || b.exact) {
 			if x = b.f.test(t); k.kind == isNot {
 				x = b.f.not(x)
 			}
@@ -287,6 +317,17 @@ func (b *prefilterBuilder) restrict(op event.Op, r ref) ref {
 	}
 	b.restricted[key] = x
 	return x
+}
+
+// decides reports whether a capture can make a test. It need not know where a process runs, so that can be no part of a
+// prefilter that decides all.
+func (b *prefilterBuilder) decides(t *test, op event.Op) bool {
+	return lowered(t, op) != nil && !(b.exact && ofPlace(t))
+}
+
+// ofPlace reports whether a test is of where a process runs.
+func ofPlace(t *test) bool {
+	return t.code == testText && t.field.id >= fieldCgroup && t.field.id <= fieldUnit
 }
 
 // ofReturn reports whether a test is of what only a call has that returned.
@@ -320,6 +361,8 @@ func lowered(t *test, op event.Op) []loweredStep {
 			return loweredSuffixes(t, op)
 		case fieldComm:
 			return loweredComm(t.words)
+		case fieldCgroup, fieldContainer, fieldPod, fieldUnit:
+			return []loweredStep{{PrefilterStep: PrefilterStep{Field: PrefilterPlace}, place: t}}
 		}
 	case testMark:
 		if t.field.id == fieldFailed {
@@ -386,6 +429,7 @@ func loweredComm(w *words) (steps []loweredStep) {
 type loweredStep struct {
 	PrefilterStep
 	suffix   string // of PrefilterSuffix
+	place    *test  // of PrefilterPlace
 	inverted bool   // the test holds if the step does not
 }
 
@@ -442,6 +486,30 @@ func endings(w *words, extensions bool) (ends []string, ok bool) {
 	return ends, true
 }
 
+// number gives a step the number of what it tests; false if there is no room for that.
+func (b *prefilterBuilder) number(p *loweredStep) bool {
+	switch p.Field {
+	case PrefilterSuffix:
+		p.Lo = b.suffix(p.suffix)
+	case PrefilterPlace:
+		p.Lo = b.place(p.place)
+	}
+	return p.Field != PrefilterSuffix && p.Field != PrefilterPlace || p.Lo >= 0
+}
+
+// place returns the number of a test of where a process runs, -1 if there is no room for it.
+func (b *prefilterBuilder) place(t *test) int64 {
+	text := t.text
+	i := slices.IndexFunc(b.s.Places, func(p PrefilterPlaces) bool { return p.Text == text })
+	if i < 0 {
+		if i = len(b.s.Places); i == MaxPrefilterPlaces {
+			return -1
+		}
+		b.s.Places = append(b.s.Places, PrefilterPlaces{text, t})
+	}
+	return int64(i)
+}
+
 // suffix returns the number of an end of names, -1 if there is no room for it.
 func (b *prefilterBuilder) suffix(end string) int64 {
 	i := slices.Index(b.s.Suffixes, end)
@@ -468,11 +536,9 @@ func (b *prefilterBuilder) lower(steps []step, entry int32) int16 {
 			return PrefilterPass
 		}
 		for _, p := range parts { // one after the other, the last one first
-			if p.Field == PrefilterSuffix {
-				if p.Lo = b.suffix(p.suffix); p.Lo < 0 {
-					b.s.Steps = b.s.Steps[:begin]
-					return PrefilterPass
-				}
+			if !b.number(&p) {
+				b.s.Steps = b.s.Steps[:begin]
+				return PrefilterPass
 			}
 			if p.Yes, p.No = yes, no; p.inverted {
 				p.Yes, p.No = no, yes

@@ -104,6 +104,46 @@ func TestPrefilterDecides(t *testing.T) {
 	}
 }
 
+// TestPrefilterOfPlaces: tests of where a process runs are made if a capture knows that, and are no part of
+// a prefilter that decides all.
+func TestPrefilterOfPlaces(t *testing.T) {
+	const docker = "/system.slice/docker-0123456789ab0123456789ab0123456789ab0123456789ab0123456789abcdef.scope"
+	for _, c := range []struct {
+		src     string
+		in, out string // a group that it holds in, and one where it does not
+	}{
+		{"cgroup startsWith /system.slice", docker, "/user.slice"}, {"container = 0123456789ab", docker, "/system.slice/ssh.service"},
+		{"unit = ssh", "/system.slice/ssh.service", docker}, {"not unit = ssh", docker, "/system.slice/ssh.service"},
+		{"container != 0123456789ab", "/docker/" + strings.Repeat("f", 64), docker},
+		{"op = read and cgroup glob *.scope and not unit in {ssh, cron}", docker, "/system.slice/cron.service"},
+	} {
+		g, err := New(c.src, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := g.Prefilter(some)
+		call := func(cgroup string) *PrefilterCall {
+			call := &PrefilterCall{Placed: true}
+			for i := range s.Places {
+				if s.Places[i].Hold(cgroup) {
+					call.Held |= 1 << i
+				}
+			}
+			return call
+		}
+		if s.Drops(event.OpRead, call(c.in)) || !s.Drops(event.OpRead, call(c.out)) {
+			t.Errorf("%s: refuses a call in %s: %t, in %s: %t; want only the latter\n%+v", c.src, c.in,
+				s.Drops(event.OpRead, call(c.in)), c.out, s.Drops(event.OpRead, call(c.out)), s)
+		}
+		if s.Drops(event.OpRead, &PrefilterCall{}) {
+			t.Errorf("%s: refuses a call of a process of which it is not known where it runs", c.src)
+		}
+		if s, undecided := g.Exact(); len(undecided) == 0 {
+			t.Errorf("%s: it is decided by a capture alone: %+v", c.src, s)
+		}
+	}
+}
+
 func TestPrefilterOfNames(t *testing.T) {
 	for _, c := range []struct {
 		src      string

@@ -226,6 +226,9 @@ func (a *assembler) call(r *trace.Record) error {
 	if r.Flags&trace.CallInterrupted != 0 {
 		ev.Flags |= event.Interrupted
 	}
+	if r.Flags&trace.CallMissed != 0 {
+		ev.Flags |= event.Missed
+	}
 	if r.Flags&trace.CallUntimed != 0 {
 		ev.Flags |= event.Untimed
 	}

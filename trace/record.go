@@ -51,6 +51,7 @@ const (
 	CallInterrupted uint32 = 1 << 2 // RecCall: no return was seen; Exit is when the thread was last known
 	CallDelays      uint32 = 1 << 3 // RecCall: DelayBefore and DelayWithin are there
 	CallUntimed     uint32 = 1 << 4 // RecCall: it is not known how long the call took; Exit is for its order alone
+	CallMissed      uint32 = 1 << 5 // RecCall: a page that it read was not in the page cache
 	CallUnknownArg  uint32 = 1 << 8 // RecCall: argument 0 is not known; that of argument i is CallUnknownArg << i
 	DataLast        uint32 = 1 << 0 // RecData: the call is complete
 	FileOwn         uint32 = 1 << 0 // RecFile: a followed process had opened it; else it was passed in from outside
@@ -85,6 +86,7 @@ const (
 	LossUnseen   uint32 = 12 // the programs that see requests could not be loaded
 	LossStalled  uint32 = 13 // what the stream is written to accepted nothing for too long
 	LossBlocks   uint32 = 14 // requests to block devices, more than the recorder has room for
+	LossLocked   uint32 = 15 // the ring had room, but the kernel refused its lock
 )
 
 // LossReason returns the words for a loss reason of a stream.
@@ -116,6 +118,8 @@ func LossReason(r uint32) string {
 		return "requests to io_uring and AIO could not be seen"
 	case LossBlocks:
 		return "too many requests to block devices at once"
+	case LossLocked:
+		return "the ring was locked for too long"
 	case LossStalled:
 		return "the output accepted nothing"
 	}

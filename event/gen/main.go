@@ -151,6 +151,8 @@ func header() ([]byte, error) {
 		"MAX_PASSED", event.MaxPassed, "MAX_MESSAGES", event.MaxMessages,
 		"MAX_SOCKETS", event.MaxSockets, "RESULT_ARG", event.ResultArg, "MEMORY_ARG",
 		event.MemoryArg, "OP_IOCTL", event.OpIoctl, "OP_MMAP_PREAD", event.OpMmapPread,
+		"OP_READ", event.OpRead, "OP_READV", event.OpReadv, "OP_PREAD64", event.OpPread64, "OP_PREADV", event.OpPreadv,
+		"OP_PREADV2", event.OpPreadv2,
 		"REQUEST_ARG", event.RequestArg, "SIGINFO_BYTES", event.SiginfoBytes) {
 		def("IOT_", name, v)
 	}

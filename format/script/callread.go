@@ -495,6 +495,12 @@ func (c *compiler) more(p *scanner, x *call, word string, at int, v *told) error
 			return x.compat(p, c.arch, v.at, err)
 		}
 		return err
+	case missedWord:
+		if v.Text != "1" {
+			return p.fail(v.at, "behind "+missedWord+"= stands 1", "")
+		}
+		x.record.Flags |= trace.CallMissed
+		return nil
 	case requestWord:
 		if nr, ok := requestNumber(x.op, v.Data); ok && !x.numbered {
 			x.record.NR = nr
@@ -544,5 +550,5 @@ func (c *compiler) more(p *scanner, x *call, word string, at int, v *told) error
 	}
 	return p.fail(at, word+": no such word",
 		didYouMean(name, append(partWords[:], addressWord, fileWord, requestWord, resultWord, fdsWord, numberWord,
-			compatWord)))
+			compatWord, missedWord)))
 }

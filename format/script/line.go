@@ -28,6 +28,7 @@ const (
 	fileWord    = "file"    // of an argument that is no descriptor
 	numberWord  = "nr"      // the call's number, if it is not that of its name
 	compatWord  = "compat"  // likewise, of a call of a 32-bit program
+	missedWord  = "missed"  // a page that it read was not in the page cache; its value is 1
 	unknownWord = "unknown" // a call that is not in the operation table; its number is the first argument
 )
 
@@ -200,8 +201,13 @@ func (r *rest) label(word string, n int) {
 	r.separator = ", "
 }
 
-// restOfNumber writes a call's number, if it is not the one that its name has, or is of a 32-bit program.
+// restOfNumber writes whether a call missed the page cache, and its number, if that is not the one that its name
+// has, or is of a 32-bit program.
 func (w *writer) restOfNumber(r *rest, ev *event.Event) {
+	if ev.Flags&event.Missed != 0 {
+		r.label(missedWord, -1)
+		r.dst = append(r.dst, '1')
+	}
 	switch {
 	case ev.Flags&event.Compat != 0:
 		r.label(compatWord, -1)

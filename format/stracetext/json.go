@@ -194,7 +194,7 @@ func flagWords(f event.EventFlags) []string {
 		bit  event.EventFlags
 		name string
 	}{{event.Interrupted, "interrupted"}, {event.Incomplete, "incomplete"}, {event.Late, "late"}, {event.Compat,
-		"32-bit"}, {event.Synthetic, "stand-in"}, {event.Untimed, "untimed"}} {
+		"32-bit"}, {event.Synthetic, "stand-in"}, {event.Untimed, "untimed"}, {event.Missed, "missed"}} {
 		if f&w.bit != 0 {
 			words = append(words, w.name)
 		}

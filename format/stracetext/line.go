@@ -47,6 +47,11 @@ func (p *Printer) Append(dst []byte, e *event.Event) []byte {
 		dst = append(dst, " <"...)
 		dst = p.appendSeconds(dst, e.Exit-e.Enter)
 		dst = append(dst, '>')
+		if spec.Class == event.Block && e.Flags&event.Delays != 0 {
+			dst = append(dst, " queued <"...)
+			dst = p.appendSeconds(dst, int64(e.DelayBefore))
+			dst = append(dst, '>')
+		}
 	}
 	if dst = append(dst, '\n'); p.o.Stacks && e.Stack != nil {
 		dst = p.appendStack(dst, e.Stack)

@@ -44,6 +44,7 @@ const (
 	countMapInUse           = "in_use"
 	countMapListed          = "listed"
 	countMapNames           = "names"
+	countMapPlaces          = "places"
 	countMapTable           = "table"
 	countMapTasks           = "tasks"
 	countMapWorks           = "works"
@@ -65,6 +66,7 @@ const (
 	countVarNothing         = "nothing"
 	countVarPidLevel        = "pid_level"
 	countVarPidNs           = "pid_ns"
+	countVarPlacesMatter    = "places_matter"
 	countVarRecorder        = "recorder"
 	countVarShardMask       = "shard_mask"
 	countVarShared          = "shared"
@@ -132,6 +134,7 @@ type countMapSpecs struct {
 	InUse      *ebpf.MapSpec `ebpf:"in_use"`
 	Listed     *ebpf.MapSpec `ebpf:"listed"`
 	Names      *ebpf.MapSpec `ebpf:"names"`
+	Places     *ebpf.MapSpec `ebpf:"places"`
 	Table      *ebpf.MapSpec `ebpf:"table"`
 	Tasks      *ebpf.MapSpec `ebpf:"tasks"`
 	Works      *ebpf.MapSpec `ebpf:"works"`
@@ -152,6 +155,7 @@ type countVariableSpecs struct {
 	Nothing       *ebpf.VariableSpec `ebpf:"nothing"`
 	PidLevel      *ebpf.VariableSpec `ebpf:"pid_level"`
 	PidNs         *ebpf.VariableSpec `ebpf:"pid_ns"`
+	PlacesMatter  *ebpf.VariableSpec `ebpf:"places_matter"`
 	Recorder      *ebpf.VariableSpec `ebpf:"recorder"`
 	ShardMask     *ebpf.VariableSpec `ebpf:"shard_mask"`
 	Shared        *ebpf.VariableSpec `ebpf:"shared"`
@@ -184,6 +188,7 @@ type countMaps struct {
 	InUse      *ebpf.Map `ebpf:"in_use"`
 	Listed     *ebpf.Map `ebpf:"listed"`
 	Names      *ebpf.Map `ebpf:"names"`
+	Places     *ebpf.Map `ebpf:"places"`
 	Table      *ebpf.Map `ebpf:"table"`
 	Tasks      *ebpf.Map `ebpf:"tasks"`
 	Works      *ebpf.Map `ebpf:"works"`
@@ -195,6 +200,7 @@ func (m *countMaps) Close() error {
 		m.InUse,
 		m.Listed,
 		m.Names,
+		m.Places,
 		m.Table,
 		m.Tasks,
 		m.Works,
@@ -216,6 +222,7 @@ type countVariables struct {
 	Nothing       *ebpf.Variable `ebpf:"nothing"`
 	PidLevel      *ebpf.Variable `ebpf:"pid_level"`
 	PidNs         *ebpf.Variable `ebpf:"pid_ns"`
+	PlacesMatter  *ebpf.Variable `ebpf:"places_matter"`
 	Recorder      *ebpf.Variable `ebpf:"recorder"`
 	ShardMask     *ebpf.Variable `ebpf:"shard_mask"`
 	Shared        *ebpf.Variable `ebpf:"shared"`

@@ -3,7 +3,6 @@
 package session
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/iotape/iotape/event/facts"
 	"github.com/iotape/iotape/internal/hint"
+	"github.com/iotape/iotape/record/internal/bpf"
 )
 
 // FindCgroup returns the directory of a version 2 control group: a path, absolute or
@@ -164,16 +164,5 @@ func cgroups(fits func(path string) bool) (found []string, err error) {
 	return found, err
 }
 
-// CgroupRoot returns where the hierarchy of version 2 is mounted (cgroups(7)).
-func CgroupRoot() (string, error) {
-	mounts, err := os.ReadFile("/proc/self/mounts")
-	if err != nil {
-		return "", err
-	}
-	for line := range bytes.Lines(mounts) {
-		if f := bytes.Fields(line); len(f) > 2 && string(f[2]) == "cgroup2" {
-			return strings.NewReplacer(`\040`, " ", `\134`, `\`).Replace(string(f[1])), nil
-		}
-	}
-	return "", errors.New("this machine has no control groups of version 2 (mount -t cgroup2)")
-}
+// CgroupRoot returns where the hierarchy of version 2 is mounted.
+func CgroupRoot() (string, error) { return bpf.CgroupRoot() }

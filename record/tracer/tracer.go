@@ -219,7 +219,7 @@ func (t *Tracer) wants(r *trace.Record, thread *predicate.PrefilterCall) bool {
 			}
 			t.refused[callKey{r.TID, r.Enter}] = struct{}{}
 		}
-		if r.Flags&trace.CallDelays != 0 && r.DelayBefore|r.DelayWithin != 0 {
+		if tellsDelays(r) && r.DelayBefore|r.DelayWithin != 0 {
 			t.delays[r.TID] += uint64(r.DelayBefore) + uint64(r.DelayWithin)
 		}
 		return false
@@ -227,6 +227,11 @@ func (t *Tracer) wants(r *trace.Record, thread *predicate.PrefilterCall) bool {
 		delete(t.delays, r.TID)
 	}
 	return true
+}
+
+// tellsDelays reports whether a call's record says how long its thread waited for a processor (event.TellsDelays).
+func tellsDelays(r *trace.Record) bool {
+	return r.Flags&trace.CallDelays != 0 && event.Lookup(event.Op(r.Op)).Class != event.Block
 }
 
 // refuses reports whether the filter that held when a call began cannot pick it, and
@@ -264,7 +269,7 @@ func readAtEntry(op event.Op) bool {
 
 // add puts a record into the tracer's buffer, as far as it is kept. r is nil if all of it is.
 func (t *Tracer) add(r *trace.Record, body []byte) {
-	if r != nil && r.Type == trace.RecCall && r.Flags&trace.CallDelays != 0 && t.delays[r.TID] > 0 {
+	if r != nil && r.Type == trace.RecCall && tellsDelays(r) && t.delays[r.TID] > 0 {
 		longer := *r // other tracers get the record, too
 		longer.DelayBefore = uint32(min(t.delays[r.TID]+uint64(r.DelayBefore), math.MaxUint32))
 		delete(t.delays, r.TID)

@@ -87,7 +87,7 @@ func (th *thread) compute(ev *event.Event) {
 	gap, used := max(ev.Enter-th.exit, 0), ev.CPU-th.cpu
 	switch {
 	case th.exit == 0:
-	case ev.Flags&event.Delays != 0:
+	case ev.TellsDelays():
 		th.measured = true
 		// The delay may be from before an access to a mapped file, which says nothing of it.
 		th.computed = max(th.computed+min(gap-int64(ev.DelayBefore), used+maxTickNS), 0)

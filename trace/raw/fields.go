@@ -70,7 +70,7 @@ func own(f ...field[trace.Record]) []field[trace.Record] {
 var (
 	callFlags = []flag{
 		{trace.CallMore, "more"}, {trace.CallCompat, "compat"}, {trace.CallInterrupted, "interrupted"}, {trace.CallDelays, "delays"},
-		{trace.CallUntimed, "untimed"}, {trace.CallUnknownArg, "unknown0"}, {trace.CallUnknownArg << 1, "unknown1"},
+		{trace.CallUntimed, "untimed"}, {trace.CallMissed, "missed"}, {trace.CallUnknownArg, "unknown0"}, {trace.CallUnknownArg << 1, "unknown1"},
 		{trace.CallUnknownArg << 2, "unknown2"}, {trace.CallUnknownArg << 3, "unknown3"},
 		{trace.CallUnknownArg << 4, "unknown4"}, {trace.CallUnknownArg << 5, "unknown5"},
 	}

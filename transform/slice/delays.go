@@ -16,7 +16,7 @@ type threadKey struct{ host, tid uint32 }
 
 // leftOut takes an event that is not in the slice.
 func (d *delays) leftOut(ev *event.Event) {
-	if ev.Flags&event.Delays == 0 {
+	if !ev.TellsDelays() {
 		return
 	}
 	if *d == nil {
@@ -28,7 +28,7 @@ func (d *delays) leftOut(ev *event.Event) {
 // kept makes an event that is say how long its thread waited since the one before in the
 // slice.
 func (d delays) kept(ev *event.Event) {
-	if len(d) == 0 || ev.Flags&event.Delays == 0 && ev.Kind != event.Exited {
+	if len(d) == 0 || !ev.TellsDelays() && ev.Kind != event.Exited {
 		return
 	}
 	key := threadKey{ev.Host, ev.TID}

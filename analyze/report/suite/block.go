@@ -51,6 +51,10 @@ type deviceRow struct {
 	P50NS    int64  `json:"p50_ns"`
 	P99NS    int64  `json:"p99_ns"`
 	MaxNS    int64  `json:"max_ns"`
+	Queued   uint64 `json:"queued_requests"` // of which it is known how long they were queued
+	QueuedNS int64  `json:"queued_ns"`
+	QueueP99 int64  `json:"queued_p99_ns"`
+	queues   histogram.Histogram
 	times    histogram.Histogram
 }
 
@@ -88,6 +92,8 @@ type readsRow struct {
 	Waited     uint64 `json:"waited_calls"`
 	WaitedByte uint64 `json:"waited_bytes"`
 	WaitedNS   int64  `json:"waited_ns"`
+	Missed     uint64 `json:"missed_calls"`
+	MissedByte uint64 `json:"missed_bytes"`
 }
 
 type blockRequest struct {
@@ -138,6 +144,11 @@ func (v *blockRequests) request(s *seen) {
 	d.Requests++
 	d.TotalNS += s.took
 	d.times.Add(s.took)
+	if s.Flags&event.Delays != 0 {
+		d.Queued++
+		d.QueuedNS += int64(s.DelayBefore)
+		d.queues.Add(int64(s.DelayBefore))
+	}
 	if !s.OK() {
 		d.Errors++
 		bytes = 0
@@ -182,6 +193,10 @@ func (v *blockRequests) read(s *seen) {
 	t.Calls++
 	t.Bytes += n
 	t.TotalNS += s.took
+	if s.Flags&event.Missed != 0 {
+		t.Missed++
+		t.MissedByte += n
+	}
 	if at, ok := v.reads[thread{s.Host, s.TID}]; ok && at >= s.Enter && at <= s.Exit {
 		t.Waited++
 		t.WaitedByte += n
@@ -251,9 +266,10 @@ func (v *blockRequests) section(c *collector) page.Section {
 		return s
 	}
 	s.Note = "Requests that drivers of block devices got, of all programs of the machine. A request takes from " +
-		"when its driver gets it until the device has done it. A request is about the file of its first page; " +
-		"those without a file are for the file system's own data, or transfers that pass by the page cache. A " +
-		"read waited if its thread asked a device meanwhile: what was read ahead does not count. \"Device " +
+		"when its driver gets it until the device has done it; before that it is queued. A request is about the file " +
+		"of its first page; those without a file are for the file system's own data, or transfers that pass by the page cache. A " +
+		"read waited if its thread asked a device meanwhile: what was read ahead does not count. It missed the page " +
+		"cache if it had to bring a page there that it read. \"Device " +
 		"works\" is the part of a sync in which a request was under way, whosever it was."
 	devices, files := v.deviceRows(), v.fileRows()
 	v.slowest()
@@ -263,10 +279,12 @@ func (v *blockRequests) section(c *collector) page.Section {
 	s.Blocks = []page.Block{
 		page.Line(fmt.Sprintf("%s of %s reads of files (%s of %s) waited for a device, for %s of %s", Count(t.Waited),
 			Count(t.Calls), Size(t.WaitedByte), Size(t.Bytes), span(t.WaitedNS), span(t.TotalNS))),
-		tableOf("By device", []string{"requests", "errors", "bytes", "total", "p50", "p99", "max", "operation",
-			"device"}, -2, devices, 0, func(d *deviceRow) []string {
+		page.Line(fmt.Sprintf("%s of %s reads of files (%s of %s) missed the page cache", Count(t.Missed), Count(t.Calls),
+			Size(t.MissedByte), Size(t.Bytes))),
+		tableOf("By device", []string{"requests", "errors", "bytes", "total", "p50", "p99", "max", "queued",
+			"queued p99", "operation", "device"}, -2, devices, 0, func(d *deviceRow) []string {
 			return []string{Count(d.Requests), Count(d.Errors), Size(d.Bytes), span(d.TotalNS), span(d.P50NS),
-				span(d.P99NS), span(d.MaxNS), d.Op, d.Device}
+				span(d.P99NS), span(d.MaxNS), d.queued(d.QueuedNS), d.queued(d.QueueP99), d.Op, d.Device}
 		}),
 		tableOf("Slowest syncs", []string{"at", "took", "device works", "its data", "file system", "flushes",
 			"other files", "event", "call", "process", "file"}, -3, v.syncs, c.o.Top, func(r *syncRow) []string {
@@ -289,6 +307,14 @@ func (v *blockRequests) section(c *collector) page.Section {
 	return s
 }
 
+// queued writes a time in the queue, a dash if the device keeps no such times.
+func (d *deviceRow) queued(ns int64) string {
+	if d.Queued == 0 {
+		return "–"
+	}
+	return span(ns)
+}
+
 func (v *blockRequests) deviceRows() []deviceRow {
 	list := []deviceRow{}
 	for key, d := range v.devices {
@@ -296,6 +322,7 @@ func (v *blockRequests) deviceRows() []deviceRow {
 		if len(v.c.tape.Manifest().Hosts) > 1 {
 			d.Device += " on " + v.c.tape.Host(key.host).Host
 		}
+		d.QueueP99 = d.queues.Quantile(.99)
 		d.P50NS, d.P99NS, d.MaxNS = d.times.Quantile(.5), d.times.Quantile(.99), d.times.Max
 		list = append(list, *d)
 	}

@@ -4,6 +4,7 @@ package ebpf
 
 import (
 	"fmt"
+	"math"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -14,9 +15,9 @@ import (
 	"github.com/iotape/iotape/trace"
 )
 
-// blockHooks are the programs of requests to block devices. The end comes first: a beginning
+// blockHooks are the programs of requests to block devices, and of pages that come into the page cache. The end comes first: a beginning
 // without its end would stay in its map.
-var blockHooks = []string{"on_block_complete", "on_block_issue"}
+var blockHooks = []string{"on_block_complete", "on_block_issue", "on_page_added"}
 
 // Operations of requests, and the bits of their flags (linux/blk_types.h).
 const (
@@ -127,6 +128,9 @@ func (b *blocks) add(io *iotapeBlockIo) {
 		Enter: io.Start, Exit: io.End, Ret: int64(io.Bytes),
 		Args: [6]uint64{mapped.NoDescriptor, unix.Mkdev(io.Dev>>20, io.Dev&0xfffff), position, uint64(io.Bytes),
 			io.Off, flags},
+	}
+	if io.Queued != 0 {
+		rec.Flags, rec.DelayBefore = trace.CallDelays, uint32(min(io.Queued, math.MaxUint32))
 	}
 	if io.Status != 0 {
 		errno := unix.EIO

@@ -253,6 +253,7 @@ func (d *drain) pass() (moved uint64, busy bool) {
 		moved += d.writeSpans(i, r)
 	}
 	d.countLosses()
+	d.p.places.refresh()
 	d.addRequests()
 	if !busy {
 		d.serve(ready)
@@ -342,13 +343,14 @@ func (d *drain) writeOwn(records []byte) {
 }
 
 // lossReasons are the reasons why programs lose what has room in its ring, as losses has them.
-var lossReasons = [...]uint32{trace.LossTasks, trace.LossPages, trace.LossRequests, trace.LossBlocks}
+var lossReasons = [...]uint32{trace.LossTasks, trace.LossPages, trace.LossRequests, trace.LossBlocks,
+	trace.LossLocked}
 
 // losses returns what the programs have lost, by lossReasons.
 func (d *drain) losses() [len(lossReasons)]uint64 {
 	s := d.p.shared
 	return [...]uint64{atomic.LoadUint64(&s.Untracked), atomic.LoadUint64(&s.Pages), atomic.LoadUint64(&s.Requests),
-		atomic.LoadUint64(&s.Blocks)}
+		atomic.LoadUint64(&s.Blocks), atomic.LoadUint64(&s.Unwritten)}
 }
 
 // countLosses records what was lost otherwise than by full rings, by reason.

@@ -17,6 +17,7 @@ type iotapeBlockIo struct {
 	_        structs.HostLayout
 	Start    uint64
 	End      uint64
+	Queued   uint64
 	Sector   uint64
 	Ino      uint64
 	Off      uint64
@@ -145,6 +146,7 @@ const (
 	iotapeMapListed              = "listed"
 	iotapeMapNames               = "names"
 	iotapeMapPendings            = "pendings"
+	iotapeMapPlaces              = "places"
 	iotapeMapRequestTable        = "request_table"
 	iotapeMapRequestWorks        = "request_works"
 	iotapeMapRequests            = "requests"
@@ -175,6 +177,7 @@ const (
 	iotapeProgOnIrqEntry         = "on_irq_entry"
 	iotapeProgOnIrqExit          = "on_irq_exit"
 	iotapeProgOnMapPages         = "on_map_pages"
+	iotapeProgOnPageAdded        = "on_page_added"
 	iotapeProgOnPageFaultKernel  = "on_page_fault_kernel"
 	iotapeProgOnPageFaultUser    = "on_page_fault_user"
 	iotapeProgOnSignalDeliver    = "on_signal_deliver"
@@ -212,6 +215,7 @@ const (
 	iotapeVarPageShift           = "page_shift"
 	iotapeVarPidLevel            = "pid_level"
 	iotapeVarPidNs               = "pid_ns"
+	iotapeVarPlacesMatter        = "places_matter"
 	iotapeVarReadKeep            = "read_keep"
 	iotapeVarRecorder            = "recorder"
 	iotapeVarRingBytes           = "ring_bytes"
@@ -222,6 +226,7 @@ const (
 	iotapeVarSuffix              = "suffix"
 	iotapeVarSuffixes            = "suffixes"
 	iotapeVarTellsCqe            = "tells_cqe"
+	iotapeVarTellsMisses         = "tells_misses"
 	iotapeVarTouchType           = "touch_type"
 	iotapeVarWholeHost           = "whole_host"
 	iotapeVarZeros               = "zeros"
@@ -286,6 +291,7 @@ type iotapeProgramSpecs struct {
 	OnIrqEntry         *ebpf.ProgramSpec `ebpf:"on_irq_entry"`
 	OnIrqExit          *ebpf.ProgramSpec `ebpf:"on_irq_exit"`
 	OnMapPages         *ebpf.ProgramSpec `ebpf:"on_map_pages"`
+	OnPageAdded        *ebpf.ProgramSpec `ebpf:"on_page_added"`
 	OnPageFaultKernel  *ebpf.ProgramSpec `ebpf:"on_page_fault_kernel"`
 	OnPageFaultUser    *ebpf.ProgramSpec `ebpf:"on_page_fault_user"`
 	OnSignalDeliver    *ebpf.ProgramSpec `ebpf:"on_signal_deliver"`
@@ -324,6 +330,7 @@ type iotapeMapSpecs struct {
 	Listed       *ebpf.MapSpec `ebpf:"listed"`
 	Names        *ebpf.MapSpec `ebpf:"names"`
 	Pendings     *ebpf.MapSpec `ebpf:"pendings"`
+	Places       *ebpf.MapSpec `ebpf:"places"`
 	RequestTable *ebpf.MapSpec `ebpf:"request_table"`
 	RequestWorks *ebpf.MapSpec `ebpf:"request_works"`
 	Requests     *ebpf.MapSpec `ebpf:"requests"`
@@ -359,6 +366,7 @@ type iotapeVariableSpecs struct {
 	PageShift     *ebpf.VariableSpec `ebpf:"page_shift"`
 	PidLevel      *ebpf.VariableSpec `ebpf:"pid_level"`
 	PidNs         *ebpf.VariableSpec `ebpf:"pid_ns"`
+	PlacesMatter  *ebpf.VariableSpec `ebpf:"places_matter"`
 	ReadKeep      *ebpf.VariableSpec `ebpf:"read_keep"`
 	Recorder      *ebpf.VariableSpec `ebpf:"recorder"`
 	RingBytes     *ebpf.VariableSpec `ebpf:"ring_bytes"`
@@ -369,6 +377,7 @@ type iotapeVariableSpecs struct {
 	Suffix        *ebpf.VariableSpec `ebpf:"suffix"`
 	Suffixes      *ebpf.VariableSpec `ebpf:"suffixes"`
 	TellsCqe      *ebpf.VariableSpec `ebpf:"tells_cqe"`
+	TellsMisses   *ebpf.VariableSpec `ebpf:"tells_misses"`
 	TouchType     *ebpf.VariableSpec `ebpf:"touch_type"`
 	WholeHost     *ebpf.VariableSpec `ebpf:"whole_host"`
 	Zeros         *ebpf.VariableSpec `ebpf:"zeros"`
@@ -405,6 +414,7 @@ type iotapeMaps struct {
 	Listed       *ebpf.Map `ebpf:"listed"`
 	Names        *ebpf.Map `ebpf:"names"`
 	Pendings     *ebpf.Map `ebpf:"pendings"`
+	Places       *ebpf.Map `ebpf:"places"`
 	RequestTable *ebpf.Map `ebpf:"request_table"`
 	RequestWorks *ebpf.Map `ebpf:"request_works"`
 	Requests     *ebpf.Map `ebpf:"requests"`
@@ -433,6 +443,7 @@ func (m *iotapeMaps) Close() error {
 		m.Listed,
 		m.Names,
 		m.Pendings,
+		m.Places,
 		m.RequestTable,
 		m.RequestWorks,
 		m.Requests,
@@ -469,6 +480,7 @@ type iotapeVariables struct {
 	PageShift     *ebpf.Variable `ebpf:"page_shift"`
 	PidLevel      *ebpf.Variable `ebpf:"pid_level"`
 	PidNs         *ebpf.Variable `ebpf:"pid_ns"`
+	PlacesMatter  *ebpf.Variable `ebpf:"places_matter"`
 	ReadKeep      *ebpf.Variable `ebpf:"read_keep"`
 	Recorder      *ebpf.Variable `ebpf:"recorder"`
 	RingBytes     *ebpf.Variable `ebpf:"ring_bytes"`
@@ -479,6 +491,7 @@ type iotapeVariables struct {
 	Suffix        *ebpf.Variable `ebpf:"suffix"`
 	Suffixes      *ebpf.Variable `ebpf:"suffixes"`
 	TellsCqe      *ebpf.Variable `ebpf:"tells_cqe"`
+	TellsMisses   *ebpf.Variable `ebpf:"tells_misses"`
 	TouchType     *ebpf.Variable `ebpf:"touch_type"`
 	WholeHost     *ebpf.Variable `ebpf:"whole_host"`
 	Zeros         *ebpf.Variable `ebpf:"zeros"`
@@ -505,6 +518,7 @@ type iotapePrograms struct {
 	OnIrqEntry         *ebpf.Program `ebpf:"on_irq_entry"`
 	OnIrqExit          *ebpf.Program `ebpf:"on_irq_exit"`
 	OnMapPages         *ebpf.Program `ebpf:"on_map_pages"`
+	OnPageAdded        *ebpf.Program `ebpf:"on_page_added"`
 	OnPageFaultKernel  *ebpf.Program `ebpf:"on_page_fault_kernel"`
 	OnPageFaultUser    *ebpf.Program `ebpf:"on_page_fault_user"`
 	OnSignalDeliver    *ebpf.Program `ebpf:"on_signal_deliver"`
@@ -547,6 +561,7 @@ func (p *iotapePrograms) Close() error {
 		p.OnIrqEntry,
 		p.OnIrqExit,
 		p.OnMapPages,
+		p.OnPageAdded,
 		p.OnPageFaultKernel,
 		p.OnPageFaultUser,
 		p.OnSignalDeliver,

@@ -45,6 +45,7 @@ type programs struct {
 	stacks   *stackTaker // nil if stacks are not recorded
 	touches  *ring       // what is stored to mapped files (stores.go); nil if that is not wanted
 	blocks   *ring       // requests to block devices (block.go); nil if they are not wanted
+	places   *places     // where processes run; nil if the filter does not ask
 	shared   *bpf.Common
 	mmap     capture.Mmap
 	unseen   []string // lines about what is not recorded on this kernel
@@ -191,21 +192,24 @@ func (p *programs) specification(c *config) (*ebpf.CollectionSpec, error) {
 	}
 	p.own = own
 	suffixes, n := bpf.Suffixes(c.options.Prefilter)
+	placed := c.options.Prefilter != nil && len(c.options.Prefilter.Places) > 0
 	for name, v := range map[string]any{
-		iotapeVarShardMask: uint32(c.shards - 1),
-		iotapeVarRingBytes: uint64(c.ringBytes),
-		iotapeVarInlineMax: c.inlineBytes(),
-		iotapeVarBlock:     c.block,
-		iotapeVarMmapMode:  mmapMode(c.mmap),
-		iotapeVarStarted:   uint64(time.Now().Unix() - 1),
-		iotapeVarPageShift: uint32(bits.TrailingZeros(uint(os.Getpagesize()))),
-		iotapeVarReadKeep:  readKeep(c.content),
-		iotapeVarWholeHost: c.all,
-		iotapeVarBegan:     bpf.Now(),
-		iotapeVarCgroupId:  c.cgroup,
-		iotapeVarSuffix:    suffixes,
-		iotapeVarSuffixes:  n,
-		iotapeVarFilters:   c.options.Prefilter != nil || c.options.Control != nil,
+		iotapeVarShardMask:    uint32(c.shards - 1),
+		iotapeVarRingBytes:    uint64(c.ringBytes),
+		iotapeVarInlineMax:    c.inlineBytes(),
+		iotapeVarBlock:        c.block,
+		iotapeVarMmapMode:     mmapMode(c.mmap),
+		iotapeVarStarted:      uint64(time.Now().Unix() - 1),
+		iotapeVarPageShift:    uint32(bits.TrailingZeros(uint(os.Getpagesize()))),
+		iotapeVarReadKeep:     readKeep(c.content),
+		iotapeVarWholeHost:    c.all,
+		iotapeVarBegan:        bpf.Now(),
+		iotapeVarCgroupId:     c.cgroup,
+		iotapeVarSuffix:       suffixes,
+		iotapeVarPlacesMatter: placed,
+		iotapeVarSuffixes:     n,
+		iotapeVarTellsMisses:  c.options.BlockRequests,
+		iotapeVarFilters:      c.options.Prefilter != nil || c.options.Control != nil,
 
 		iotapeVarCopiesEnv:    c.options.Environ != running.EnvNone,
 		iotapeVarCopiesUsers:  has.CopiesUsers,
@@ -225,6 +229,9 @@ func (p *programs) specification(c *config) (*ebpf.CollectionSpec, error) {
 	dropUnused(spec, c.options)
 	if n == 0 {
 		spec.Maps[iotapeMapNames].MaxEntries = 1
+	}
+	if !placed {
+		spec.Maps[iotapeMapPlaces].MaxEntries = 1
 	}
 	if c.mmap == capture.MmapOff {
 		spec.Maps[iotapeMapKnown].MaxEntries = 1
@@ -356,6 +363,9 @@ func (p *programs) prepare(c *config) error {
 	bpf.PutPrefilter(p.shared, c.options.Prefilter, c.options.Prefilter)
 	p.mmap = c.mmap
 	if err := p.prepareBlocks(c.options); err != nil {
+		return err
+	}
+	if p.places, err = newPlaces(p, c); err != nil {
 		return err
 	}
 	return p.prepareMapped()

@@ -24,7 +24,7 @@ func TestLossReasons(t *testing.T) {
 	p.shared.Untracked = 1
 	d.countLosses()
 	d.countLosses()
-	p.shared.Untracked, p.shared.Pages, p.shared.Requests, p.shared.Lost[0] = 3, 5, 7, 11
+	p.shared.Untracked, p.shared.Pages, p.shared.Requests, p.shared.Lost[0], p.shared.Unwritten = 3, 5, 7, 11, 13
 	d.countLosses()
 	d.writeSpans(0, p.rings[0])
 	if err := sw.Close(&trace.End{}); err != nil {
@@ -36,8 +36,8 @@ func TestLossReasons(t *testing.T) {
 		got[trace.LossReason(x.Reason)] += x.Count
 	}
 	want := map[string]uint64{"in frames": 11, "too many threads": 3,
-		"pages of mapped files could not be looked up": 5, "too many requests to io_uring at once": 7}
-	if fmt.Sprint(got) != fmt.Sprint(want) || d.lost != 3+5+7+11 {
-		t.Errorf("%d lost: %v, want 26: %v", d.lost, got, want)
+		"pages of mapped files could not be looked up": 5, "too many requests to io_uring at once": 7, "the ring was locked for too long": 13}
+	if fmt.Sprint(got) != fmt.Sprint(want) || d.lost != 3+5+7+11+13 {
+		t.Errorf("%d lost: %v, want 39: %v", d.lost, got, want)
 	}
 }

@@ -80,7 +80,7 @@ func dropsAtEntry(f *predicate.Prefilter, op event.Op, p *predicate.PrefilterCal
 	for ok && n >= 0 {
 		st := &f.Steps[n]
 		switch st.Field {
-		case predicate.PrefilterSuffix, predicate.PrefilterLatency, predicate.PrefilterResult,
+		case predicate.PrefilterSuffix, predicate.PrefilterPlace, predicate.PrefilterLatency, predicate.PrefilterResult,
 			predicate.PrefilterErrno:
 			return false
 		}

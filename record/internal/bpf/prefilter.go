@@ -19,19 +19,28 @@ const (
 
 // PutPrefilter writes a prefilter's steps where the programs walk them. No row of the table may
 // lead to them. loaded is the prefilter that the programs were loaded with: what the names of
-// open files end in is known of its suffixes only, so a test of another lets the call through.
+// open files end in is known of its suffixes only, and where processes run of its places, so a test
+// of another lets the call through.
 func PutPrefilter(shared *Common, s, loaded *predicate.Prefilter) {
 	if s == nil {
 		return
 	}
 	for i, st := range s.Steps {
 		p := PrefilterStep{Field: uint8(st.Field), Yes: st.Yes, No: st.No, Lo: st.Lo, Hi: st.Hi}
-		if st.Field == predicate.PrefilterSuffix {
-			k := slices.Index(suffixesOf(loaded), s.Suffixes[st.Lo])
-			if p.Lo = int64(k); k < 0 {
-				p = PrefilterStep{Field: uint8(predicate.PrefilterPID), Yes: predicate.PrefilterPass,
-					No: predicate.PrefilterPass}
-			}
+		switch st.Field {
+		case predicate.PrefilterSuffix:
+			p.Lo = int64(slices.Index(suffixesOf(loaded), s.Suffixes[st.Lo]))
+		case predicate.PrefilterPlace:
+			p.Lo = int64(slices.IndexFunc(placesOf(loaded), func(x predicate.PrefilterPlaces) bool {
+				return x.Text == s.Places[st.Lo].Text
+			}))
+		default:
+			shared.Prefilter[i] = p
+			continue
+		}
+		if p.Lo < 0 {
+			p = PrefilterStep{Field: uint8(predicate.PrefilterPID), Yes: predicate.PrefilterPass,
+				No: predicate.PrefilterPass}
 		}
 		shared.Prefilter[i] = p
 	}
@@ -52,6 +61,13 @@ func Suffixes(s *predicate.Prefilter) (list [predicate.MaxPrefilterSuffixes]Suff
 		n++
 	}
 	return list, n
+}
+
+func placesOf(s *predicate.Prefilter) []predicate.PrefilterPlaces {
+	if s == nil {
+		return nil
+	}
+	return s.Places
 }
 
 func suffixesOf(s *predicate.Prefilter) []string {

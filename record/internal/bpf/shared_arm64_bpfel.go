@@ -54,7 +54,10 @@ type sharedCommon struct {
 	Requests        uint64
 	RequestPrograms uint64
 	Blocks          uint64
-	Zero            uint64
+	Unwritten       uint64
+	Unplaced        uint64
+	Moved           uint64
+	Zero            [6]uint64
 	LostAt          [8]uint64
 	Cpus            [1024]struct {
 		_          structs.HostLayout

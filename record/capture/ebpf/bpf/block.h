@@ -8,6 +8,7 @@
 
 struct block_io {
 	u64 start, end; /* ns */
+	u64 queued;     /* ns from when it was made to start; 0: not known */
 	u64 sector;     /* of 512 bytes, on the whole disk */
 	u64 ino, off;   /* the file whose page is the first, and its bytes; 0: a direct transfer, or none */
 	u32 dev, file_dev, mode;
@@ -61,6 +62,9 @@ static __always_inline int block_issued(struct request___blk *rq)
 	if (released() || (b.flags & REQ_OP_MASK) >= REQ_OP_DRV_IN)
 		return 0;
 	b.start = bpf_ktime_get_ns();
+	u64 made = BPF_CORE_READ(rq, start_time_ns); /* 0 where the device keeps no statistics */
+	if (made && made < b.start)
+		b.queued = b.start - made;
 	b.bytes = BPF_CORE_READ(rq, __data_len);
 	b.sector = BPF_CORE_READ(rq, __sector);
 	struct bio *bio = BPF_CORE_READ(rq, bio);

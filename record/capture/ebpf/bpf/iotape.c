@@ -26,7 +26,7 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long nr)
 	struct task *st = followed(t);
 	if (!st || released())
 		return 0;
-	st->flags = (st->flags & ~(TASK_COMPAT | TASK_EXEC_LATE | TASK_JOINED)) | TASK_IN_CALL;
+	st->flags = (st->flags & ~(TASK_COMPAT | TASK_EXEC_LATE | TASK_JOINED | TASK_ADDED)) | TASK_IN_CALL;
 	read_args(st, regs);
 	st->nr = nr;
 	st->tid = tid_of(t);
@@ -158,6 +158,12 @@ SEC("tp_btf/block_rq_complete")
 int BPF_PROG(on_block_complete, struct request___blk *rq, u32 status, u32 bytes)
 {
 	return block_done(rq, status, bytes);
+}
+
+SEC("tp_btf/mm_filemap_add_to_page_cache")
+int BPF_PROG(on_page_added, struct folio *folio)
+{
+	return page_added(folio);
 }
 
 SEC("tp_btf/sched_process_fork")
@@ -324,7 +330,10 @@ int BPF_PROG(on_cgroup_moved, struct cgroup *dst, const char *path, struct task_
 {
 	struct task *st = bpf_task_storage_get(&tasks, leader, 0, 0);
 	u64 now;
-	if (!st || st->flags & TASK_EXCLUDED || !(st->flags & TASK_IDENTIFIED) || released())
+	if (!st || st->flags & TASK_EXCLUDED || released())
+		return 0;
+	*(volatile u64 *)&shared.moved = bpf_ktime_get_ns();
+	if (!(st->flags & TASK_IDENTIFIED))
 		return 0;
 	struct work *w = begin(&now);
 	if (!w)

@@ -302,8 +302,8 @@ __noinline int write_read(struct work *w, u32 shard)
 	}
 	r->npieces = w->npieces;
 	r->nobjects = w->nobjects;
-	if (n > BUF_BYTES / 2 || bpf_ringbuf_output(rb, w->buf, n, wakeup(w, n))) {
-		lose(shard);
+	if (n > BUF_BYTES / 2 || output(rb, w->buf, n, wakeup(w, n))) {
+		lost_in(shard, n);
 		return -1;
 	}
 	w->avail += n + 8;

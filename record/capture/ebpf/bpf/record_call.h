@@ -2,6 +2,7 @@
 /* The record of a call that has returned. */
 #pragma once
 
+#include "cached.h"
 #include "ends.h"
 #include "memory.h"
 #include "slots.h"
@@ -41,7 +42,7 @@ __noinline int record_call(struct work *w, struct task *st, struct spec *s, u64 
 		return 0;
 	if (!tell_thread(w, st, now))
 		return 0;
-	compose_call(w, st, s, now, ret, 0);
+	compose_call(w, st, s, now, ret, missed(st, s, ret) ? CALL_MISSED : 0);
 	put_delays(w, st);
 	for (i = 0; i < IOT_MAX_OBJS - 1; i++) {
 		if (i >= s->nobjects)

@@ -61,6 +61,29 @@ static __always_inline u64 wakeup(struct work *w, u64 n)
 	return w->avail < quarter && w->avail + n >= quarter ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
 }
 
+/* output writes a record into a ring. It tries again if the ring has room: since Linux 6.16 its lock
+ * can be refused to who waits too long, as for the lock's holder on a processor of a virtual machine that stands still. */
+static __always_inline int output(void *rb, void *rec, u64 n, u64 flags)
+{
+	if (!bpf_ringbuf_output(rb, rec, n, flags))
+		return 0;
+	if (bpf_ringbuf_query(rb, BPF_RB_AVAIL_DATA) + n + 8 > ring_bytes)
+		return -1;
+	return bpf_ringbuf_output(rb, rec, n, flags);
+}
+
+/* lost_in counts a record of n bytes that its ring did not take: for want of room, or not. */
+static __noinline int lost_in(u32 shard, u64 n)
+{
+	void *rb = bpf_map_lookup_elem(&rings, &shard);
+
+	if (rb && bpf_ringbuf_query(rb, BPF_RB_AVAIL_DATA) + n + 8 <= ring_bytes)
+		__sync_fetch_and_add(&shared.unwritten, 1);
+	else
+		lose(shard);
+	return 0;
+}
+
 /* try_small writes a record that stands in memory as a whole. */
 static __always_inline int try_small(struct work *w, u32 shard, void *rec, u64 n)
 {
@@ -68,7 +91,7 @@ static __always_inline int try_small(struct work *w, u32 shard, void *rec, u64 n
 	if (!rb)
 		return -1;
 	w->avail = bpf_ringbuf_query(rb, BPF_RB_AVAIL_DATA);
-	if (bpf_ringbuf_output(rb, rec, n, wakeup(w, n)))
+	if (output(rb, rec, n, wakeup(w, n)))
 		return -1;
 	w->avail += n + 8;
 	return 0;
@@ -78,5 +101,5 @@ static __always_inline int try_small(struct work *w, u32 shard, void *rec, u64 n
 static __always_inline void put_small(struct work *w, u32 shard, void *rec, u64 n)
 {
 	if (try_small(w, shard, rec, n))
-		lose(shard);
+		lost_in(shard, n);
 }

@@ -100,8 +100,8 @@ static __always_inline int signal_sent(u32 sig, void *info, struct task_struct *
 	r.time = bpf_ktime_get_ns();
 	if (!inside)
 		*(volatile u64 *)&s->since = r.time;
-	if (bpf_ringbuf_output(rb, &r, sizeof(r), BPF_RB_NO_WAKEUP))
-		lose(shard);
+	if (output(rb, &r, sizeof(r), BPF_RB_NO_WAKEUP))
+		lost_in(shard, sizeof(r));
 	if (!inside)
 		*(volatile u64 *)&s->active = 0;
 	return 0;

@@ -200,7 +200,7 @@ static __always_inline void lose_late(struct task *st)
 	for (i = 0; f && i < MAX_LATE; i++) {
 		if (i >= f->lates)
 			break;
-		lose(st->shard);
+		__sync_fetch_and_add(&shared.pages, 1);
 	}
 	if (f)
 		f->lates = 0;

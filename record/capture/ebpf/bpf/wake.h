@@ -58,8 +58,8 @@ static __always_inline int thread_woken(struct task_struct *t)
 		r.pid = id >> 32;
 		r.tid = id;
 	}
-	if (bpf_ringbuf_output(rb, &r, sizeof(r), BPF_RB_NO_WAKEUP))
-		lose(shard);
+	if (output(rb, &r, sizeof(r), BPF_RB_NO_WAKEUP))
+		lost_in(shard, sizeof(r));
 	if (!inside)
 		*(volatile u64 *)&s->active = 0;
 	return 0;

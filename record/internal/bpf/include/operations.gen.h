@@ -14,6 +14,11 @@
 #define IOT_MEMORY_ARG -2
 #define IOT_OP_IOCTL 38
 #define IOT_OP_MMAP_PREAD 386
+#define IOT_OP_READ 1
+#define IOT_OP_READV 5
+#define IOT_OP_PREAD64 3
+#define IOT_OP_PREADV 7
+#define IOT_OP_PREADV2 9
 #define IOT_REQUEST_ARG 15
 #define IOT_SIGINFO_BYTES 48
 #define IOT_KIND_FD 4

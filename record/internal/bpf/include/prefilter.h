@@ -13,7 +13,7 @@ enum { /* spec.prefilter */
 };
 enum {
 	PREFILTER_PID, PREFILTER_TID, PREFILTER_PPID, PREFILTER_PGRP, PREFILTER_SID, PREFILTER_UID, PREFILTER_GID, PREFILTER_NR, PREFILTER_LATENCY,
-	PREFILTER_RESULT, PREFILTER_ERRNO, PREFILTER_ARG0, PREFILTER_ARG1, PREFILTER_ARG2, PREFILTER_ARG3, PREFILTER_COMM, PREFILTER_SUFFIX,
+	PREFILTER_RESULT, PREFILTER_ERRNO, PREFILTER_ARG0, PREFILTER_ARG1, PREFILTER_ARG2, PREFILTER_ARG3, PREFILTER_COMM, PREFILTER_SUFFIX, PREFILTER_PLACE,
 };
 enum { SUFFIXES = 16 };
 const volatile struct suffix suffix[SUFFIXES] = {};
@@ -34,6 +34,17 @@ struct {
 	__type(key, u64);
 	__type(value, struct named);
 } names SEC(".maps");
+
+/* Which of the filter's tests of control groups, containers, pods and units hold, by the number of
+ * the control group: the recorder fills it (places.go). */
+const volatile bool places_matter = false;
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 65536);
+	__type(key, u64);
+	__type(value, u64);
+} places SEC(".maps");
 
 #define O_TMPFILE 020000000
 #define NAME_MAX_BYTES 4096
@@ -146,6 +157,20 @@ static __always_inline bool prefilterable(struct task *st, struct spec *s)
 	return (st->flags & (TASK_IDENTIFIED | not_now)) == TASK_IDENTIFIED && !(s->use && shared.mapped);
 }
 
+/* places_of returns the tests that hold where the calling process is; -1 if that is not known, or
+ * was another place when the call began. */
+__noinline int places_of(struct task *st)
+{
+	if (!st || st->enter <= *(volatile u64 *)&shared.moved)
+		return -1;
+	u64 id = BPF_CORE_READ(self(), group_leader, cgroups, dfl_cgrp, kn, id);
+	u64 *bits = bpf_map_lookup_elem(&places, &id);
+	if (bits)
+		return *bits & 0xffff;
+	shared.unplaced++; /* not exact: the recorder looks whether it changes */
+	return -1;
+}
+
 static __always_inline s64 prefilter_value(struct task *st, u32 field, s64 ret, u64 now)
 {
 	switch (field) {
@@ -194,6 +219,11 @@ static __always_inline short prefilter_step(struct task *st, u32 n, s64 ret, s32
 		if (ends < 0 && !exact)
 			return PREFILTER_LET;
 		holds = ends >= 0 && ends >> (p->lo & (SUFFIXES - 1)) & 1;
+	} else if (places_matter && p->field == PREFILTER_PLACE) {
+		int held = places_of(st);
+		if (held < 0)
+			return PREFILTER_LET;
+		holds = held >> (p->lo & 15) & 1;
 	} else if (p->field == PREFILTER_COMM) {
 		holds = st->comm[0] == (u64)p->lo && st->comm[1] == (u64)p->hi;
 	} else {

@@ -8,7 +8,7 @@
 
 /* Stream records. */
 enum { REC_CALL = 1, REC_DATA, REC_ENTER, REC_TASK, REC_FORK, REC_EXIT, REC_WAKE = 11, REC_SIGNAL = 13, REC_PROCESS = 15 };
-enum { CALL_MORE = 1, CALL_COMPAT = 2, CALL_INTERRUPTED = 4, CALL_DELAYS = 8 };
+enum { CALL_MORE = 1, CALL_COMPAT = 2, CALL_INTERRUPTED = 4, CALL_DELAYS = 8, CALL_MISSED = 32 };
 enum { DATA_LAST = 1 };
 enum { WAKE_INTERRUPT = 1 };
 enum { PIECE_MISSING = 1, PIECE_OMITTED = 2, PIECE_SHAPE = 4, PIECE_TRUNCATED = 8, PIECE_BEFORE = 32 };
@@ -216,6 +216,7 @@ enum {
 	TASK_AIO_LATE = 1 << 11, /* not all of its control blocks could be read at entry */
 	TASK_BEFORE_EXEC = 1 << 12, /* it is the stub that will become the command (count.c) */
 	TASK_EXECUTED = 1 << 14,    /* has executed a program, and the call has yet to return */
+	TASK_ADDED = 1 << 15,       /* the call under way is a read that brought pages into the page cache: offered is the first */
 };
 struct task {
 	u64 enter, cpu;
@@ -281,9 +282,12 @@ struct common {
 	u64 requests;            /* requests of io_uring that there was no room to follow for */
 	u64 request_programs;    /* REQUESTS_*: are they attached? */
 	u64 blocks;              /* requests to block devices that there was no room to follow, or to tell of */
-	u64 zero;
+	u64 unwritten;           /* records that did not get the room that their ring had */
+	u64 unplaced;            /* calls in control groups that the filter's table does not have (prefilter.h) */
+	u64 moved;               /* ns, when a followed process was last moved to another control group */
+	u64 zero[6];
 	u64 lost_at[MAX_SHARDS]; /* when the first was lost that the recorder does not know of */
 	struct cpu_slot cpus[MAX_CPUS];
 	struct prefilter_step prefilter[PREFILTER_STEPS]; /* changed only while no row of the table leads to it */
 };
-_Static_assert(sizeof(struct common) == 256 + 64 * MAX_CPUS + 24 * PREFILTER_STEPS, "common");
+_Static_assert(sizeof(struct common) == 320 + 64 * MAX_CPUS + 24 * PREFILTER_STEPS, "common");

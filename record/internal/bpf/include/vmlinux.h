@@ -400,6 +400,7 @@ struct request___blk {
 	unsigned int __data_len;
 	u64 __sector;
 	struct bio *bio;
+	u64 start_time_ns;
 };
 /* io_uring/ (Linux 6.16) */
 struct io_uring_cqe {
