@@ -15,8 +15,8 @@ import (
 	"github.com/iotape/iotape/trace"
 )
 
-// blockHooks are the programs of requests to block devices, and of pages that come into the page cache. The end comes first: a beginning
-// without its end would stay in its map.
+// blockHooks are the programs of requests to block devices, and of pages that come into the page cache.
+// The end comes first: a beginning without its end would stay in its map.
 var blockHooks = []string{"on_block_complete", "on_block_issue", "on_page_added"}
 
 // Operations of requests, and the bits of their flags (linux/blk_types.h).
