@@ -268,7 +268,8 @@ func (v *blockRequests) section(c *collector) page.Section {
 	s.Note = "Requests that drivers of block devices got, of all programs of the machine. A request takes from " +
 		"when its driver gets it until the device has done it; before that it is queued. A request is about the file " +
 		"of its first page; those without a file are for the file system's own data, or transfers that pass by " +
-		"the page cache. A read waited if its thread asked a device meanwhile: what was read ahead does not count. It missed the page " +
+		"the page cache. A read waited if its thread asked a device meanwhile: what was read ahead does not " +
+		"count. It missed the page " +
 		"cache if it had to bring a page there that it read. \"Device " +
 		"works\" is the part of a sync in which a request was under way, whosever it was."
 	devices, files := v.deviceRows(), v.fileRows()
