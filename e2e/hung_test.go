@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/iotape/iotape/internal/testenv"
 )
@@ -129,8 +130,14 @@ func TestStalledOutput(t *testing.T) {
 // file go before it writes. ended gets how it ended.
 func startWriter(t *testing.T, writer, dir string) (program *exec.Cmd, ended <-chan error) {
 	t.Helper()
-	program = exec.Command(writer, "ready", "go", "500")
-	program.Dir = dir
+	return startReady(t, dir, writer, "ready", "go", "500")
+}
+
+// startReady starts a program in a directory.
+func startReady(t *testing.T, dir string, argv ...string) (program *exec.Cmd, ended <-chan error) {
+	t.Helper()
+	program = exec.Command(argv[0], argv[1:]...)
+	program.Dir, program.Stderr = dir, os.Stderr
 	if err := program.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -138,4 +145,160 @@ func startWriter(t *testing.T, writer, dir string) (program *exec.Cmd, ended <-c
 	go func() { end <- program.Wait() }()
 	t.Cleanup(func() { _ = program.Process.Kill() })
 	return program, end
+}
+
+// TestHungRecorder has programs wait for a recorder that cannot go on, though nobody stopped it: it reads memory of a
+// program that cannot be read. The program goes on, and the tape says what it lacks.
+func TestHungRecorder(t *testing.T) {
+	t.Parallel()
+	testenv.NeedRoot(t)
+	testenv.NeedBPF(t)
+	hung, dir := compiled(t, "hung"), t.TempDir()
+	program, ended := startReady(t, dir, hung, "unreadable", "ready", "go")
+	cmd, said := startOver(t, dir, "--hold-max", "1s", "--pid", strconv.Itoa(program.Process.Pid))
+	touch(t, dir, "go")
+	if err := <-ended; err != nil {
+		t.Errorf("the program: %v", err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Fatalf("record: %v\n%s", err, said)
+	}
+	contains(t, said.String(), "the recorder cannot read what a program left for it")
+	tapeLacks(t, filepath.Join(dir, "a.tape"), "the recorder could not read content in time")
+}
+
+// TestFrozenRecorderHoldsNoMore freezes the control group of a recorder while a program waits for it. Another that
+// comes later does not wait, and the tape says what it lacks.
+func TestFrozenRecorderHoldsNoMore(t *testing.T) {
+	t.Parallel()
+	testenv.Short(t, "it waits for the limit")
+	testenv.NeedRoot(t)
+	testenv.NeedBPF(t)
+	group, err := os.Open(testenv.Cgroup(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer group.Close()
+	hung, dir := compiled(t, "hung"), t.TempDir()
+	first, firstEnded := startReady(t, dir, hung, "plain", "ready1", "go1")
+	second, secondEnded := startReady(t, dir, hung, "plain", "ready2", "go2")
+	cmd, said := startOver(t, dir, "--hold-max", "1s", "--pid", strconv.Itoa(first.Process.Pid), "--pid",
+		strconv.Itoa(second.Process.Pid))
+	control := func(name, value string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(group.Name(), name), []byte(value), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	control("cgroup.procs", strconv.Itoa(cmd.Process.Pid))
+	for _, pid := range childrenOf(t, cmd.Process.Pid) {
+		control("cgroup.procs", pid)
+	}
+	control("cgroup.freeze", "1")
+	defer control("cgroup.freeze", "0")
+	waitFor(t, "the recorder to freeze", func() bool {
+		b, _ := os.ReadFile(filepath.Join(group.Name(), "cgroup.events"))
+		return bytes.Contains(b, []byte("frozen 1"))
+	})
+	touch(t, dir, "go1")
+	waitFor(t, "the first program to be held", func() bool {
+		b, _ := os.ReadFile("/proc/" + strconv.Itoa(first.Process.Pid) + "/status")
+		return bytes.Contains(b, []byte("State:\tt"))
+	})
+	time.Sleep(2500 * time.Millisecond) // 1 s of --hold-max, and the second that the watchdog has to continue it
+	touch(t, dir, "go2")
+	if err := <-secondEnded; err != nil {
+		t.Errorf("the second program: %v", err)
+	}
+	control("cgroup.freeze", "0")
+	if err := <-firstEnded; err != nil {
+		t.Errorf("the first program: %v", err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Fatalf("record: %v\n%s", err, said)
+	}
+	contains(t, said.String(), "the recorder did not go on for")
+	tapeLacks(t, filepath.Join(dir, "a.tape"), "the ring was full")
+}
+
+// TestFrozenOutput records to a file system in user space whose server is stopped.
+func TestFrozenOutput(t *testing.T) {
+	t.Parallel()
+	testenv.Short(t, "it waits for an output that accepts nothing")
+	writer := compiled(t, "writer")
+	m := startMount(t)
+	program, ended := startWriter(t, writer, m.dir)
+	cmd := exec.Command(m.iotape, "record", "-o", "mnt/b.tape", "--hold-max", "1s", "--ring", "1M",
+		"--pid", strconv.Itoa(program.Process.Pid))
+	said := &lockedBuffer{}
+	cmd.Dir, cmd.Stderr = m.dir, said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Process.Kill() }()
+	waitFor(t, "the recorder", func() bool { return strings.Contains(said.String(), "end it with SIGINT") })
+	if err := m.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = m.cmd.Process.Signal(syscall.SIGCONT) }()
+	touch(t, m.dir, "go")
+	if err := <-ended; err != nil {
+		t.Errorf("the program: %v", err)
+	}
+	_ = m.cmd.Process.Signal(syscall.SIGCONT)
+	if err := cmd.Wait(); err != nil {
+		t.Fatalf("record: %v\n%s", err, said)
+	}
+	contains(t, said.String(), "the output has accepted nothing for 1s")
+	tapeLacks(t, m.path("lower/b.tape"), "the output accepted nothing")
+}
+
+// startOver starts to record programs that run, with eBPF, and waits until it does.
+func startOver(t *testing.T, dir string, args ...string) (*exec.Cmd, *lockedBuffer) {
+	t.Helper()
+	cmd := exec.Command(testenv.Iotape(t), append([]string{"record", "-o", "a.tape", "--backend", "ebpf", "--ring", "1M"},
+		args...)...)
+	said := &lockedBuffer{}
+	cmd.Dir, cmd.Stderr = dir, said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	waitFor(t, "the recorder", func() bool { return strings.Contains(said.String(), "end it with SIGINT") })
+	return cmd, said
+}
+
+// touch makes an empty file.
+func touch(t *testing.T, dir, name string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, name), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// tapeLacks requires that a tape is whole, and says why records are missing.
+func tapeLacks(t *testing.T, tape, reason string) {
+	t.Helper()
+	if b, err := exec.Command(testenv.Iotape(t), "check", tape).CombinedOutput(); err != nil {
+		t.Errorf("check: %v\n%s", err, b)
+	}
+	manifest, err := os.ReadFile(filepath.Join(tape, "manifest.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	contains(t, string(manifest), reason)
+}
+
+// childrenOf returns the processes that a process has started, and that run.
+func childrenOf(t *testing.T, pid int) (children []string) {
+	t.Helper()
+	tasks, err := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/children")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range tasks {
+		b, _ := os.ReadFile(name) // a thread may have ended
+		children = append(children, strings.Fields(string(b))...)
+	}
+	return children
 }

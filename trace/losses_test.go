@@ -23,7 +23,7 @@ func TestLosses(t *testing.T) {
 	if diff := cmp.Diff(want, trace.Losses(records)); diff != "" {
 		t.Errorf("losses (-want +got):\n%s", diff)
 	}
-	for reason := trace.LossRing; reason <= trace.LossStalled; reason++ {
+	for reason := trace.LossRing; reason <= trace.LossHung; reason++ {
 		if words := trace.LossReason(reason); strings.HasPrefix(words, "reason ") {
 			t.Errorf("reason %d has no words: %q", reason, words)
 		}

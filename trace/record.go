@@ -87,6 +87,7 @@ const (
 	LossStalled  uint32 = 13 // what the stream is written to accepted nothing for too long
 	LossBlocks   uint32 = 14 // requests to block devices, more than the recorder has room for
 	LossLocked   uint32 = 15 // the ring had room, but the kernel refused its lock
+	LossHung     uint32 = 16 // content that the recorder was to read, for longer than its threads may be held
 )
 
 // LossReason returns the words for a loss reason of a stream.
@@ -120,6 +121,8 @@ func LossReason(r uint32) string {
 		return "too many requests to block devices at once"
 	case LossLocked:
 		return "the ring was locked for too long"
+	case LossHung:
+		return "the recorder could not read content in time"
 	case LossStalled:
 		return "the output accepted nothing"
 	}

@@ -93,6 +93,9 @@ type Options struct {
 	// Latency is how long a record may stay in these buffers while they have room: each look
 	// at them costs processor time. 0 is 20 ms.
 	Latency time.Duration
+	// HoldMax is how long threads are held for a recorder that does not go on, because it reads from a file system
+	// that does not answer, for example. Then they go on, and what that loses is counted. 0 is without end.
+	HoldMax time.Duration
 	// Keep are signals to the recorder that its caller takes itself: they neither end the
 	// recording nor reach the command.
 	Keep []syscall.Signal

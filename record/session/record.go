@@ -213,6 +213,7 @@ func (p *Plan) AnyBackend(record func(*Backend) (*capture.Result, error), again 
 
 func (p *Plan) captureWith(b *Backend, out *output) (*capture.Result, error) {
 	o := p.Capture
+	o.HoldMax = p.outputHoldMax()
 	ctx, stop := p.Context(&o)
 	defer stop()
 	limit := &limiter{stop: stop, started: o.Started}

@@ -96,6 +96,9 @@ func (Backend) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWrit
 		hurry()
 		d.run()
 	}()
+	if c.block && o.HoldMax > 0 {
+		f.watcher.Go(func() { d.supervise(o.HoldMax, f.over) })
+	}
 	began := time.Now()
 	st, err := f.tr.Run(ctx)
 	elapsed := time.Since(began)

@@ -5,6 +5,7 @@ package ebpf
 import (
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -50,6 +51,7 @@ type drain struct {
 	content capture.Content
 	env     running.Env
 	note    func(string)
+	holdMax time.Duration
 
 	stores *stores // nil if mappings are not recorded
 	blocks *blocks // nil if requests to block devices are not recorded
@@ -68,17 +70,21 @@ type drain struct {
 	describing atomic.Uint64
 
 	mu    sync.Mutex
-	start []byte       // records of the start of recording
-	fresh []heldThread // threads that came to a stop
+	start []byte        // records of the start of recording
+	fresh []*heldThread // threads that came to a stop
 	done  bool
 
-	held  []heldThread // not yet resumed
+	held  []*heldThread // not yet resumed; changed under mu
 	round uint32
 	until uint64
 	spans [][]span
 	own   []byte // the recorder's records, for its frame
 	seen  [maxShards]uint64
 	told  [len(lossReasons)]uint64 // of what is lost otherwise than by full rings
+
+	passes  atomic.Uint64
+	asking  atomic.Bool // the tracer is to say that it hears (answer)
+	serving *heldThread // whose content is read
 
 	events, lost uint64
 	err          error // of the writer: from then on records are lost
@@ -89,11 +95,12 @@ type drain struct {
 type heldThread struct {
 	t      *ptracer.Tracee
 	tid    int
-	listed bool // still, for the guardian
+	listed bool        // still, for the guardian
+	free   atomic.Bool // it goes on
 }
 
 func newDrain(p *programs, sw *trace.StreamWriter, o *capture.Options) (*drain, error) {
-	d := &drain{p: p, sw: sw, content: o.Content, env: o.Environ, digest: digest.New(o.Content),
+	d := &drain{p: p, sw: sw, content: o.Content, env: o.Environ, holdMax: o.HoldMax, digest: digest.New(o.Content),
 		spans: make([][]span, len(p.rings)), event: -1, most: pollMax}
 	if d.note = o.Note; d.note == nil {
 		d.note = func(string) {}
@@ -158,7 +165,7 @@ func (d *drain) wake() {
 func (d *drain) hold(t *ptracer.Tracee, listed bool) {
 	d.stops.Add(1)
 	d.mu.Lock()
-	d.fresh = append(d.fresh, heldThread{t, t.TID, listed})
+	d.fresh = append(d.fresh, &heldThread{t: t, tid: t.TID, listed: listed})
 	d.mu.Unlock()
 	d.wake()
 }
@@ -221,6 +228,8 @@ func (d *drain) sleep(pause time.Duration) {
 
 // pass writes what is in the rings now.
 func (d *drain) pass() (moved uint64, busy bool) {
+	d.passes.Add(1)
+	d.answer()
 	describing := d.describing.Load() // first: its records come before it is 0
 	d.mu.Lock()
 	d.held = append(d.held, d.fresh...)
@@ -373,24 +382,17 @@ func (d *drain) lose(n uint64, reason uint32) {
 
 // serve does what the first n held threads wait for, and lets them go on.
 func (d *drain) serve(n int) {
-	rest := d.held[:0]
-	var free []heldThread
-	for i, h := range d.held {
-		if i >= n {
-			rest = append(rest, h)
-			continue
-		}
-		d.readPending(h.tid)
-		free = append(free, h)
+	ready := slices.Clone(d.held[:n])
+	for _, h := range ready {
+		d.readPending(h)
 	}
-	d.held = rest
-	if len(free) > 0 {
+	d.mu.Lock()
+	d.held = append(d.held[:0], d.held[n:]...)
+	d.mu.Unlock()
+	if len(ready) > 0 {
 		d.tr.Do(func() {
-			for _, h := range free {
-				if h.listed {
-					_ = d.p.Holding.Delete(uint32(h.tid))
-				}
-				h.t.Resume()
+			for _, h := range ready {
+				d.letGo(h)
 			}
 		})
 	}

@@ -42,13 +42,16 @@ const (
 
 // readPending reads what the programs left for a held thread and writes it as
 // RecData records. Its RecCall is in the stream already.
-func (d *drain) readPending(tid int) {
+func (d *drain) readPending(h *heldThread) {
+	d.serving = h
+	defer func() { d.serving = nil }()
 	for n := uint32(0); ; n++ {
 		var p iotapePending
-		if err := d.p.Pendings.LookupAndDelete([2]uint32{uint32(tid), n}, &p); err != nil {
+		if err := d.p.Pendings.LookupAndDelete([2]uint32{uint32(h.tid), n}, &p); err != nil {
+			d.loseLate(int(n))
 			return // it was held only because its ring was full, or this was all
 		}
-		d.readParts(tid, &p)
+		d.readParts(h.tid, &p)
 	}
 }
 
@@ -142,7 +145,11 @@ func (w *dataWriter) room(n uint64) []byte {
 func (w *dataWriter) memory(tid int, addr, n uint64) {
 	for n > 0 {
 		b := w.room(n)
-		got := uint64(readMemory(tid, addr, b))
+		got := uint64(w.d.read(tid, addr, b))
+		if w.d.tooLate() {
+			w.put(trace.PieceMissing, n, nil)
+			return
+		}
 		w.put(0, got, b[:got])
 		addr, n = addr+got, n-got
 		if got == uint64(len(b)) {
@@ -158,7 +165,7 @@ func (w *dataWriter) memory(tid int, addr, n uint64) {
 // position on.
 func (w *dataWriter) vector(tid int, addr uint64, count, width int, skip, n uint64) {
 	shape := make([]byte, min(count, maxIovecs)*width)
-	shape = shape[:readMemory(tid, addr, shape)]
+	shape = shape[:w.d.read(tid, addr, shape)]
 	for ; len(shape) >= width && n > 0; shape = shape[width:] {
 		base, size := capture.Iovec(shape[:width])
 		if skip >= size {
@@ -181,7 +188,7 @@ func (w *dataWriter) messages(tid int, addr uint64, count int) {
 	data, total := uint8(event.PartData.Of(int(arg))), uint64(0)
 	keep := uint64(w.d.content.Of(event.Lookup(event.Op(w.p.Op)), int(data)).Bytes())
 	w.memory(tid, addr, uint64(count*capture.MmsghdrBytes))
-	for _, r := range messagesOf(addr, count).Ranges(reader(tid)) {
+	for _, r := range messagesOf(addr, count).Ranges(w.d.reader(tid)) {
 		w.arg, w.off = uint8(r.Part.Of(int(arg))), r.Pos
 		switch {
 		case r.Shape && r.Data == nil:
@@ -203,7 +210,7 @@ func (w *dataWriter) messages(tid int, addr uint64, count int) {
 
 // messageData writes n bytes of the content of a call's messages, from a position on.
 func (w *dataWriter) messageData(tid int, addr, skip, n uint64) {
-	for _, r := range messagesOf(addr, int(max(w.p.Ret, 0))).Ranges(reader(tid)) {
+	for _, r := range messagesOf(addr, int(max(w.p.Ret, 0))).Ranges(w.d.reader(tid)) {
 		if r.Part != event.PartData || r.Shape || r.Pos+r.Len <= skip || n == 0 {
 			continue
 		}
@@ -221,14 +228,23 @@ func messagesOf(addr uint64, count int) *capture.Messages {
 	return &capture.Messages{Addr: addr, Count: count, Stride: capture.MmsghdrBytes, Room: math.MaxUint64}
 }
 
-func reader(tid int) capture.Read {
-	return func(addr uint64, b []byte) int { return readMemory(tid, addr, b) }
+func (d *drain) reader(tid int) capture.Read {
+	return func(addr uint64, b []byte) int { return d.read(tid, addr, b) }
+}
+
+// read is readMemory of a thread that is held.
+func (d *drain) read(tid int, addr uint64, b []byte) int {
+	n := readMemory(tid, addr, b)
+	if d.tooLate() {
+		return 0
+	}
+	return n
 }
 
 // text writes a string without its NUL.
 func (w *dataWriter) text(tid int, addr uint64) {
 	b := w.room(event.MaxPath)
-	b = b[:readMemory(tid, addr, b)]
+	b = b[:w.d.read(tid, addr, b)]
 	n := bytes.IndexByte(b, 0)
 	switch {
 	case n > 0:
@@ -255,7 +271,7 @@ func (w *dataWriter) moved(tid int, n uint64) {
 		for n > 0 {
 			b := w.room(n)
 			got, err := unix.Pread(fd, b, off)
-			if err != nil || got <= 0 {
+			if err != nil || got <= 0 || w.d.tooLate() {
 				break // it was cut short meanwhile
 			}
 			w.put(0, uint64(got), b[:got])

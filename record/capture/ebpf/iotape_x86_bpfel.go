@@ -208,6 +208,7 @@ const (
 	iotapeVarCopiesUsers         = "copies_users"
 	iotapeVarExact               = "exact"
 	iotapeVarFilters             = "filters"
+	iotapeVarHoldMax             = "hold_max"
 	iotapeVarInlineMax           = "inline_max"
 	iotapeVarIterates            = "iterates"
 	iotapeVarIteratesTasks       = "iterates_tasks"
@@ -359,6 +360,7 @@ type iotapeVariableSpecs struct {
 	CopiesUsers   *ebpf.VariableSpec `ebpf:"copies_users"`
 	Exact         *ebpf.VariableSpec `ebpf:"exact"`
 	Filters       *ebpf.VariableSpec `ebpf:"filters"`
+	HoldMax       *ebpf.VariableSpec `ebpf:"hold_max"`
 	InlineMax     *ebpf.VariableSpec `ebpf:"inline_max"`
 	Iterates      *ebpf.VariableSpec `ebpf:"iterates"`
 	IteratesTasks *ebpf.VariableSpec `ebpf:"iterates_tasks"`
@@ -473,6 +475,7 @@ type iotapeVariables struct {
 	CopiesUsers   *ebpf.Variable `ebpf:"copies_users"`
 	Exact         *ebpf.Variable `ebpf:"exact"`
 	Filters       *ebpf.Variable `ebpf:"filters"`
+	HoldMax       *ebpf.Variable `ebpf:"hold_max"`
 	InlineMax     *ebpf.Variable `ebpf:"inline_max"`
 	Iterates      *ebpf.Variable `ebpf:"iterates"`
 	IteratesTasks *ebpf.Variable `ebpf:"iterates_tasks"`

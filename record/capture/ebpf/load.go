@@ -198,6 +198,7 @@ func (p *programs) specification(c *config) (*ebpf.CollectionSpec, error) {
 		iotapeVarRingBytes:    uint64(c.ringBytes),
 		iotapeVarInlineMax:    c.inlineBytes(),
 		iotapeVarBlock:        c.block,
+		iotapeVarHoldMax:      uint64(answerWithin(c.options.HoldMax)),
 		iotapeVarMmapMode:     mmapMode(c.mmap),
 		iotapeVarStarted:      uint64(time.Now().Unix() - 1),
 		iotapeVarPageShift:    uint32(bits.TrailingZeros(uint(os.Getpagesize()))),

@@ -408,6 +408,9 @@ func (s *stores) pages(tid int, p *iotapePending, i int) {
 	} else if fd, _, err := openMapped(tid, where.Addr); err == nil {
 		got, _ := unix.Pread(fd, s.buf[:n], off)
 		data = s.buf[:max(got, 0)]
+		if s.d.tooLate() {
+			data = nil
+		}
 		var st unix.Stat_t
 		if unix.Fstat(fd, &st) == nil {
 			object = mappedObject(key, &st)

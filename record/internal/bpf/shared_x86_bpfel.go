@@ -57,7 +57,8 @@ type sharedCommon struct {
 	Unwritten       uint64
 	Unplaced        uint64
 	Moved           uint64
-	Zero            [6]uint64
+	Asked           uint64
+	Zero            [5]uint64
 	LostAt          [8]uint64
 	Cpus            [1024]struct {
 		_          structs.HostLayout

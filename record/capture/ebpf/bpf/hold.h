@@ -5,6 +5,7 @@
 #include "ring.h"
 
 const volatile bool block = false; /* hold threads rather than lose records */
+const volatile u64 hold_max = 0; /* ns that the recorder has to answer one that was told to stop; 0: without end */
 
 #define SIGCHLD 17
 #define SIGSTOP 19
@@ -29,11 +30,20 @@ struct {
 	__type(value, struct held);
 } holding SEC(".maps");
 
+/* hangs says whether the recorder has not answered for too long: it was stopped or frozen, or waits for something
+ * itself. Until it answers nobody is held for it any more. */
+static __always_inline bool hangs(void)
+{
+	u64 asked = *(volatile u64 *)&shared.asked;
+
+	return hold_max && asked && bpf_ktime_get_ns() - asked > hold_max;
+}
+
 /* blocks says whether a thread may be held: only its tracer sees that it stopped, and
  * that is the recorder unless it could not or may no longer trace it. */
 static __always_inline bool blocks(struct task_struct *t)
 {
-	return block && !released() && t->ptrace && t->parent->tgid == recorder;
+	return block && !released() && t->ptrace && t->parent->tgid == recorder && !hangs();
 }
 
 /* blocking says so of the calling thread. */
@@ -83,6 +93,8 @@ __noinline int hold(struct task *st)
 	if (bpf_send_signal_thread(h.sig))
 		return -1;
 	__sync_fetch_and_add(&shared.stops, 1);
+	if (!shared.asked)
+		shared.asked = bpf_ktime_get_ns();
 	return 0;
 }
 

@@ -285,7 +285,8 @@ struct common {
 	u64 unwritten;           /* records that did not get the room that their ring had */
 	u64 unplaced;            /* calls in control groups that the filter's table does not have (prefilter.h) */
 	u64 moved;               /* ns, when a followed process was last moved to another control group */
-	u64 zero[6];
+	u64 asked;               /* when a thread was told to stop that the recorder has not heard of; 0 if it hears */
+	u64 zero[5];
 	u64 lost_at[MAX_SHARDS]; /* when the first was lost that the recorder does not know of */
 	struct cpu_slot cpus[MAX_CPUS];
 	struct prefilter_step prefilter[PREFILTER_STEPS]; /* changed only while no row of the table leads to it */
