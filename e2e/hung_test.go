@@ -236,7 +236,7 @@ func TestFrozenOutput(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = cmd.Process.Kill() }()
-	waitFor(t, "the recorder", func() bool { return strings.Contains(said.String(), "end it with SIGINT") })
+	begun(t, said)
 	if err := m.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
@@ -264,8 +264,16 @@ func startOver(t *testing.T, dir string, args ...string) (*exec.Cmd, *lockedBuff
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	waitFor(t, "the recorder", func() bool { return strings.Contains(said.String(), "end it with SIGINT") })
+	begun(t, said)
 	return cmd, said
+}
+
+// begun waits until a recorder of what runs has begun, whose words are given.
+func begun(t *testing.T, said *lockedBuffer) {
+	t.Helper()
+	if !eventually(func() bool { return strings.Contains(said.String(), "end it with SIGINT") }) {
+		t.Fatalf("the recorder does not begin:\n%s", said)
+	}
 }
 
 // touch makes an empty file.
@@ -301,4 +309,20 @@ func childrenOf(t *testing.T, pid int) (children []string) {
 		children = append(children, strings.Fields(string(b))...)
 	}
 	return children
+}
+
+// TestMountExec executes a program while a descriptor of a file in a mount is open, which execve closes: the kernel then
+// lets nobody read some files of /proc/PID, and the mount has to answer all the same.
+func TestMountExec(t *testing.T) {
+	t.Parallel()
+	m := startMount(t)
+	m.sh(t, `echo x >a; timeout -s KILL 60 python3 -c '
+import subprocess
+f = open("a")
+for i in range(3): subprocess.run(["true"], close_fds=False, check=True)'`)
+	m.unmount(t, m.path("mnt"))
+	m.end(t)
+	if out, _ := m.run(t, m.iotape, "print", "a.tape"); !strings.Contains(out, "close(") {
+		t.Errorf("no close in:\n%s", out)
+	}
 }

@@ -54,6 +54,8 @@ type Options struct {
 	Note    func(line string)                  // prints a message for the administrator; not nil
 	Alarm   func(host string, d time.Duration) // is called once for a silent host; may be nil
 	Clock   func() time.Time                   // nil is time.Now
+	// Steady is a clock that nobody sets. Nil is that of Clock.
+	Steady func() time.Duration
 }
 
 const (
@@ -72,6 +74,7 @@ type Collector struct {
 	over   chan struct{}
 
 	// The fields below belong to Run's goroutine.
+	step     clockStep
 	hosts    map[string]*host
 	position position
 	last     uint64 // of the messages that were delivered
@@ -111,8 +114,11 @@ func New(ctx context.Context, nc *nats.Conn, o *Options,
 	c.o.Silent = cmp.Or(c.o.Silent, 5*time.Minute)
 	c.o.Abandon = cmp.Or(c.o.Abandon, 24*time.Hour)
 	c.o.Commit = cmp.Or(c.o.Commit, 500*time.Millisecond)
-	if c.o.Clock == nil {
-		c.o.Clock = time.Now
+	switch {
+	case c.o.Clock == nil:
+		c.o.Clock, c.o.Steady = time.Now, func() time.Duration { return time.Since(c.started) }
+	case c.o.Steady == nil:
+		c.o.Steady = func() time.Duration { return time.Duration(c.o.Clock().UnixNano()) }
 	}
 	if c.o.Revoked == nil {
 		c.o.Revoked = func(string) bool { return false }
@@ -465,6 +471,7 @@ func (c *Collector) writeHosts(hosts, ends *staging.Batch, everything bool) erro
 
 // watch finds silent hosts, and computes rates.
 func (c *Collector) watch() {
+	c.followClock()
 	c.syncPeers()
 	now := c.o.Clock().UnixNano()
 	for _, h := range c.hosts {

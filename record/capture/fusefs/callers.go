@@ -108,28 +108,23 @@ func (k *callers) meet(tid uint32) *caller {
 	return c
 }
 
-// read reads what the kernel says of the thread.
+// read reads what the kernel says of the thread. It reads nothing that waits for the end of an execve, as /proc/N/stat
+// and /proc/N/environ do: execve closes descriptors meanwhile, and waits for our answer.
 func (c *caller) read() bool {
-	stat, err := os.ReadFile(procName(c.tid, "stat"))
-	if err != nil {
-		return false
-	}
-	f := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:]) // state, ppid, pgrp, session, …
-	if len(f) < 4 {
-		return false
-	}
-	c.ppid, c.pgid, c.sid = number(f[1]), number(f[2]), number(f[3])
 	status, err := os.ReadFile(procName(c.tid, "status"))
 	if err != nil {
 		return false
 	}
+	found := 0
 	for line := range bytes.Lines(status) {
-		if rest, ok := bytes.CutPrefix(line, []byte("Tgid:")); ok {
-			c.pid = number(bytes.TrimSpace(rest))
-			return true
+		name, value, _ := bytes.Cut(line, []byte(":"))
+		to := map[string]*uint32{"Tgid": &c.pid, "PPid": &c.ppid, "NSpgid": &c.pgid, "NSsid": &c.sid}[string(name)]
+		if f := bytes.Fields(value); to != nil && len(f) > 0 { // of nested namespaces the first is the outermost
+			*to = number(f[0])
+			found++
 		}
 	}
-	return false
+	return found >= 4
 }
 
 // bury forgets the threads that have ended.

@@ -261,6 +261,9 @@ func (t *attached) introduce(c *call) {
 	who := &c.who
 	old := t.known[who.tid]
 	if old == who.version {
+		if told, seen := t.told[who.pid]; seen && !told && !withinExec(c) {
+			t.describe(who, c.rec.Enter)
+		}
 		return
 	}
 	fs := c.fs
@@ -272,9 +275,21 @@ func (t *attached) introduce(c *call) {
 	}
 	t.put(who.record(c.rec.Enter))
 	t.known[who.tid] = who.version
-	if !t.told[who.pid] || who.tid == who.pid { // of a thread the name alone can be another
+	if withinExec(c) {
+		t.told[who.pid] = false
+	} else if !t.told[who.pid] || who.tid == who.pid { // of a thread the name alone can be another
 		t.describe(who, c.rec.Enter)
 	}
+}
+
+// withinExec reports whether a call may be one that execve makes as it closes descriptors. The kernel lets nobody read
+// the environment of the process then, and execve waits for the end of this call: to read it would be for ever.
+func withinExec(c *call) bool {
+	switch event.Op(c.rec.Op) {
+	case event.OpClose, event.OpFcntl, event.OpFlock:
+		return true
+	}
+	return false
 }
 
 // describe records where a caller runs and with what. One that has ended leaves nothing to read.
