@@ -201,10 +201,15 @@ func TestFrozenRecorderHoldsNoMore(t *testing.T) {
 		return bytes.Contains(b, []byte("frozen 1"))
 	})
 	touch(t, dir, "go1")
-	waitFor(t, "the first program to be held", func() bool {
+	if !eventually(func() bool {
 		b, _ := os.ReadFile("/proc/" + strconv.Itoa(first.Process.Pid) + "/status")
 		return bytes.Contains(b, []byte("State:\tt"))
-	})
+	}) {
+		x, _ := os.ReadFile("/proc/" + strconv.Itoa(first.Process.Pid) + "/status")
+		g, _ := os.ReadFile(filepath.Join(group.Name(), "cgroup.procs"))
+		fi, err := os.Stat(filepath.Join(dir, "go1"))
+		t.Fatalf("not held\n%s\n%s\n%d %v %v", x, g, cmd.Process.Pid, fi, err)
+	}
 	time.Sleep(2500 * time.Millisecond) // 1 s of --hold-max, and the second that the watchdog has to continue it
 	touch(t, dir, "go2")
 	if err := <-secondEnded; err != nil {
@@ -256,8 +261,8 @@ func TestFrozenOutput(t *testing.T) {
 // startOver starts to record programs that run, with eBPF, and waits until it does.
 func startOver(t *testing.T, dir string, args ...string) (*exec.Cmd, *lockedBuffer) {
 	t.Helper()
-	cmd := exec.Command(testenv.Iotape(t), append([]string{"record", "-o", "a.tape", "--backend", "ebpf", "--ring", "1M"},
-		args...)...)
+	cmd := exec.Command(testenv.Iotape(t), append([]string{"record", "-o", "a.tape", "--backend", "ebpf", "--ring",
+		"1M"}, args...)...)
 	said := &lockedBuffer{}
 	cmd.Dir, cmd.Stderr = dir, said
 	if err := cmd.Start(); err != nil {
@@ -311,8 +316,8 @@ func childrenOf(t *testing.T, pid int) (children []string) {
 	return children
 }
 
-// TestMountExec executes a program while a descriptor of a file in a mount is open, which execve closes: the kernel then
-// lets nobody read some files of /proc/PID, and the mount has to answer all the same.
+// TestMountExec executes a program while a descriptor of a file in a mount is open, which execve closes: the kernel
+// lets nobody read some files of /proc/PID then, and the mount has to answer all the same.
 func TestMountExec(t *testing.T) {
 	t.Parallel()
 	m := startMount(t)

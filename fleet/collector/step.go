@@ -37,7 +37,8 @@ func (c *Collector) followClock() {
 	if step == 0 {
 		return
 	}
-	c.o.Note(fmt.Sprintf("the clock of this machine was set by %s: the times of hosts follow it", step.Round(time.Second)))
+	c.o.Note(fmt.Sprintf("the clock of this machine was set by %s: the times of hosts follow it",
+		step.Round(time.Second)))
 	for _, h := range c.hosts {
 		h.LastNS += step.Nanoseconds()
 		h.dirty = true
