@@ -182,8 +182,8 @@ func TestFrozenRecorderHoldsNoMore(t *testing.T) {
 	hung, dir := compiled(t, "hung"), t.TempDir()
 	first, firstEnded := startReady(t, dir, hung, "plain", "ready1", "go1")
 	second, secondEnded := startReady(t, dir, hung, "plain", "ready2", "go2")
-	cmd, said := startOver(t, dir, "--hold-max", "1s", "--pid", strconv.Itoa(first.Process.Pid), "--pid",
-		strconv.Itoa(second.Process.Pid))
+	cmd, said := startOver(t, dir, "--hold-max", "1s", "--pid",
+		strconv.Itoa(first.Process.Pid)+","+strconv.Itoa(second.Process.Pid))
 	control := func(name, value string) {
 		t.Helper()
 		if err := os.WriteFile(filepath.Join(group.Name(), name), []byte(value), 0); err != nil {
@@ -205,10 +205,7 @@ func TestFrozenRecorderHoldsNoMore(t *testing.T) {
 		b, _ := os.ReadFile("/proc/" + strconv.Itoa(first.Process.Pid) + "/status")
 		return bytes.Contains(b, []byte("State:\tt"))
 	}) {
-		x, _ := os.ReadFile("/proc/" + strconv.Itoa(first.Process.Pid) + "/status")
-		g, _ := os.ReadFile(filepath.Join(group.Name(), "cgroup.procs"))
-		fi, err := os.Stat(filepath.Join(dir, "go1"))
-		t.Fatalf("not held\n%s\n%s\n%d %v %v", x, g, cmd.Process.Pid, fi, err)
+		t.Fatal("the first program is not held")
 	}
 	time.Sleep(2500 * time.Millisecond) // 1 s of --hold-max, and the second that the watchdog has to continue it
 	touch(t, dir, "go2")
