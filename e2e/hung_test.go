@@ -195,7 +195,11 @@ func TestFrozenRecorderHoldsNoMore(t *testing.T) {
 		control("cgroup.procs", pid)
 	}
 	control("cgroup.freeze", "1")
-	defer control("cgroup.freeze", "0")
+	defer func() {
+		_ = cmd.Process.Kill()
+		control("cgroup.freeze", "0")
+		eventually(func() bool { return os.Remove(group.Name()) == nil }) // its helpers end
+	}()
 	waitFor(t, "the recorder to freeze", func() bool {
 		b, _ := os.ReadFile(filepath.Join(group.Name(), "cgroup.events"))
 		return bytes.Contains(b, []byte("frozen 1"))
