@@ -110,11 +110,15 @@ func (a *assembler) atStart(r *trace.Record) {
 		if r.Flags&trace.FileOwn != 0 {
 			it.ev.Args[0] = event.OwnFile
 		}
+		it.ev.Args[3] = uint64(r.Flags >> trace.FileOverShift)
 		for i := range r.Objects {
 			f := file(&r.Objects[i])
 			f.Arg, f.Open = 0, event.OpenID(r.Objects[i].Open)
 			if len(r.Pieces) > 0 {
 				f.Path = string(r.Pieces[0].Data)
+			}
+			if len(r.Pieces) > 1 && r.Pieces[1].Arg == realPiece {
+				f.Real = string(r.Pieces[1].Data)
 			}
 			if len(r.Pieces) > 1 && r.Pieces[1].Arg == socketPiece {
 				f.Path = cmp.Or(endsName(&r.Pieces[1], f.Ino, nil), f.Path)
@@ -129,10 +133,11 @@ func (a *assembler) atStart(r *trace.Record) {
 	case trace.RecStart:
 		it := a.simple(r, event.Started)
 		it.ev.Args[0] = uint64(r.Umask)
-		for i := range r.Pieces[:min(len(r.Pieces), 2)] {
+		for i := range r.Pieces[:min(len(r.Pieces), directories)] {
 			dir := string(r.Pieces[i].Data)
 			it.ev.Paths = append(it.ev.Paths, event.Path{Raw: dir, Abs: dir})
 		}
+		takeMounts(&it.ev, r)
 		a.queue.push(it)
 	}
 }

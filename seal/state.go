@@ -118,8 +118,11 @@ func (w *stateWriter) state(ev *event.Event) {
 		r.Type, r.Umask = trace.RecStart, uint32(ev.Args[0])
 		for i := range ev.Paths {
 			dir := ev.Paths[i].Abs
-			r.Pieces = append(r.Pieces, trace.Piece{Arg: uint8(i), Len: uint32(len(dir)), Data: []byte(dir)})
+			if i < directories {
+				r.Pieces = append(r.Pieces, trace.Piece{Arg: uint8(i), Len: uint32(len(dir)), Data: []byte(dir)})
+			}
 		}
+		mountPieces(&r, ev)
 	case event.Inherited:
 		f := &ev.Files[0]
 		if f.FD == event.MappedFD {
@@ -129,11 +132,15 @@ func (w *stateWriter) state(ev *event.Event) {
 		if ev.Args[0] == event.OwnFile {
 			r.Flags = trace.FileOwn
 		}
+		r.Flags |= uint32(ev.Args[3]) << trace.FileOverShift
 		r.Objects = []trace.Object{{
 			Open: uint32(f.Open), FD: f.FD, Ino: f.Ino, Dev: kernelDev(f.Dev), Rdev: kernelDev(f.Rdev), Mode: f.Mode, Flags: f.Flags,
 			Size: f.Size, Pos: f.Pos, Nlink: f.Nlink, UID: f.UID, GID: f.GID,
 		}}
 		text(f.Path)
+		if f.Real != "" {
+			r.Pieces = append(r.Pieces, trace.Piece{Arg: realPiece, Len: uint32(len(f.Real)), Data: []byte(f.Real)})
+		}
 	}
 	w.put(&r)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/event/facts"
 )
 
 // deleted is what stands behind the name of a file that has none any more.
@@ -120,6 +121,9 @@ func (m *Model) runs(t *Thread, ev *event.Event) {
 		}
 	}
 	ev.Files = nil // it is said of the process by name
+	if f := facts.Of(ev); f != nil {
+		m.belongs(t, f.Namespaces[mntFact])
+	}
 }
 
 func (m *Model) keepProgram(id fileID, n Name) {

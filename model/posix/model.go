@@ -13,23 +13,25 @@ import (
 // Model is the state of all followed threads. The zero value is not usable; New
 // makes one.
 type Model struct {
-	threads  map[uint32]*Thread
-	given    map[event.OpenID]*OpenFile // of the Inherited events, by what these call them
-	opens    map[event.OpenID]*OpenFile // those with descriptors, or in messages
-	flights  []*OpenFile                // in messages, in the order of sending
-	early    []early                    // those received before they were sent
-	last     *event.OpenID              // identity that was given out
-	resume   *event.OpenID              // what last is to be when the state is told; nil: it is
-	released []event.OpenID
-	lost     []*OpenFile            // by a descriptor, to the last event
-	byFile   map[fileID][]*OpenFile // those that are mapped
-	links    links
-	renames  uint64          // how many there were
-	programs map[fileID]Name // those that execve mapped
-	handles  map[string]Name // what file handles stand for
-	host     *Namespace      // that of threads that made none
-	mounts   int             // how many file systems were mounted
-	over     []*bind         // what the names of the present event were reached through
+	threads   map[uint32]*Thread
+	given     map[event.OpenID]*OpenFile // of the Inherited events, by what these call them
+	opens     map[event.OpenID]*OpenFile // those with descriptors, or in messages
+	flights   []*OpenFile                // in messages, in the order of sending
+	early     []early                    // those received before they were sent
+	last      *event.OpenID              // identity that was given out
+	resume    *event.OpenID              // what last is to be when the state is told; nil: it is
+	released  []event.OpenID
+	lost      []*OpenFile            // by a descriptor, to the last event
+	byFile    map[fileID][]*OpenFile // those that are mapped
+	links     links
+	renames   uint64          // how many there were
+	programs  map[fileID]Name // those that execve mapped
+	handles   map[string]Name // what file handles stand for
+	host      *Namespace      // that of threads that made none
+	mounts    int             // how many file systems were mounted
+	over      []*bind         // what the names of the present event were reached through
+	restored  restored
+	entrances map[uint64]*Namespace // mount namespaces by inode; nil: that of threads that made none
 }
 
 // New returns a model without threads. It takes the names that events have already as
@@ -191,13 +193,7 @@ func (m *Model) Apply(ev *event.Event) []event.OpenID {
 	case event.Described:
 		m.runs(t, ev)
 	case event.Started:
-		if len(ev.Paths) > 0 {
-			m.setCwd(t, m.fromKernel(t, nameOf(ev.Paths[0].Abs, ev.Paths[0].Real)))
-		}
-		if len(ev.Paths) > 1 {
-			t.FS.setRoot(m.fromKernel(t, nameOf(ev.Paths[1].Abs, ev.Paths[1].Real)))
-		}
-		t.FS.Umask = uint32(ev.Args[0])
+		m.started(t, ev)
 	case event.Inherited:
 		for i := range ev.Files {
 			m.inherit(t, ev, &ev.Files[i])
@@ -222,7 +218,9 @@ func (m *Model) inherit(t *Thread, ev *event.Event, f *event.File) {
 		*m.last = key - 1
 	}
 	o := m.given[key]
-	f.Real = m.fromKernel(t, nameOf(f.Path, f.Real)).other()
+	if t.FS.Mounts == nil { // else it is a state, whose names are true
+		f.Real = m.fromKernel(t, nameOf(f.Path, f.Real)).other()
+	}
 	switch known := key != 0 && o != nil && o.refs > 0; {
 	case f.FD == event.MappedFD:
 		if !known {
@@ -238,6 +236,9 @@ func (m *Model) inherit(t *Thread, ev *event.Event, f *event.File) {
 		o.stat = true
 	}
 	o.Given = ev.Args[0] != event.OwnFile
+	if through := m.restored.bind(uint32(ev.Args[3])); through != nil {
+		o.Now.over = through
+	}
 	if key != 0 {
 		m.given[key] = o
 	}

@@ -4,7 +4,6 @@ package posix
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/iotape/iotape/event"
@@ -29,7 +28,7 @@ func (ns *Namespace) clone() *Namespace {
 type Mount struct {
 	At     string // where, without links
 	Type   string // such as tmpfs; "" if the recording does not say
-	Data   string // its options, as mount(2) passes them; "" likewise
+	Upper  bool   // it is an overlay that may store what is written to it in another directory
 	Number int    // from 1 on, among those of a model
 }
 
@@ -45,19 +44,21 @@ func (ns *Namespace) Own() []Mount {
 // maxMounts bounds the mounts that are remembered.
 const maxMounts = 1 << 12
 
-// mount adds a file system that has no names elsewhere.
+// mount adds a file system that has no names elsewhere. Its options are as mount(2) passes them, "" if they are not
+// known.
 func (m *Model) mount(t *Thread, at, fstype, data string) {
 	if ns := m.namespace(t); strings.HasPrefix(at, "/") && len(ns.own) < maxMounts {
 		m.mounts++
-		ns.own = append(ns.own, Mount{At: at, Type: fstype, Data: data, Number: m.mounts})
+		upper := fstype == "overlay" && (data == "" || strings.Contains(data, "upperdir="))
+		ns.own = append(ns.own, Mount{At: at, Type: fstype, Upper: upper, Number: m.mounts})
 	}
 }
 
-// bindMount lets the names below at lead to those below to.
-func (m *Model) bindMount(t *Thread, at Name, to string) {
+// bindMount lets the names below at lead to those below to, which was reached through a mount or not.
+func (m *Model) bindMount(t *Thread, at, to Name) {
 	ns := m.namespace(t)
-	if at.isFile() && strings.HasPrefix(to, "/") && len(ns.binds) < maxMounts {
-		ns.binds = append(ns.binds, &bind{at: at, to: to})
+	if at.isFile() && strings.HasPrefix(to.Real, "/") && len(ns.binds) < maxMounts {
+		ns.binds = append(ns.binds, &bind{at: at, to: to.Real, mnt: m.namespaceFile(t, to)})
 	}
 }
 
@@ -68,7 +69,8 @@ func (m *Model) Host() *Namespace { return m.host }
 type bind struct {
 	at      Name
 	to      string
-	renames uint64 // Model.renames when its names were last made true
+	mnt     *Namespace // that the file to stands for
+	renames uint64     // Model.renames when its names were last made true
 }
 
 // rename gives it the names that it has after the last rename.
@@ -122,7 +124,7 @@ func (m *Model) pivoted(t *Thread, ev *event.Event) {
 		fs.setRoot(Name{now.Real, now.Real, now.over})
 	}
 	if put.Real != now.Real {
-		m.bindMount(t, put, was.Real)
+		m.bindMount(t, put, was)
 	}
 }
 
@@ -130,15 +132,22 @@ func (m *Model) pivoted(t *Thread, ev *event.Event) {
 // else is known.
 func (m *Model) namespace(t *Thread) *Namespace {
 	if t.FS.Mounts == nil {
-		t.FS.Mounts = &Namespace{}
-		m.host = t.FS.Mounts
-		for _, other := range m.threads {
-			if other.FS.Mounts == nil {
-				other.FS.Mounts = t.FS.Mounts
-			}
-		}
+		t.FS.Mounts = m.ofHost()
 	}
 	return t.FS.Mounts
+}
+
+// ofHost returns the mounts of all threads of which nothing else is known.
+func (m *Model) ofHost() *Namespace {
+	if m.host == nil {
+		m.host = &Namespace{}
+	}
+	for _, other := range m.threads {
+		if other.FS.Mounts == nil {
+			other.FS.Mounts = m.host
+		}
+	}
+	return m.host
 }
 
 // mounted learns a mount.
@@ -154,7 +163,7 @@ func (m *Model) mounted(t *Thread, ev *event.Event) {
 	}
 	if source := textArg(ev, 0); source != "" {
 		n, _ := m.lookup(t, t.FS.cwd(), source, true)
-		m.bindMount(t, m.found(ev, 0), n.Real)
+		m.bindMount(t, m.found(ev, 0), n)
 	}
 }
 
@@ -175,7 +184,7 @@ func (m *Model) attached(t *Thread, ev *event.Event) {
 	}
 	at := m.found(ev, 1)
 	if ev.Paths[0].Raw != "" {
-		m.bindMount(t, at, ev.Paths[0].Reached())
+		m.bindMount(t, at, m.found(ev, 0))
 		return
 	}
 	d := t.Table.Lookup(int32(ev.Args[0]))
@@ -183,9 +192,9 @@ func (m *Model) attached(t *Thread, ev *event.Event) {
 	case d == nil || !strings.HasPrefix(d.Open.Path, "/"):
 		m.mount(t, at.Real, "", "")
 	case d.Open.Now.Real != "":
-		m.bindMount(t, at, d.Open.Now.Real)
+		m.bindMount(t, at, d.Open.Now)
 	default:
-		m.bindMount(t, at, d.Open.Path)
+		m.bindMount(t, at, nameOf(d.Open.Path, ""))
 	}
 }
 
@@ -207,56 +216,6 @@ func (m *Model) unmounted(t *Thread, ev *event.Event) {
 			return
 		}
 	}
-}
-
-// namespaceFile returns the mount namespace that an event opened (namespaces(7)): of a followed thread, or of another
-// process, whose files the machine has below /proc/PID/root.
-func (m *Model) namespaceFile(t *Thread, ev *event.Event) *Namespace {
-	if len(ev.Paths) == 0 {
-		return nil
-	}
-	tail, ok := strings.CutPrefix(ev.Paths[0].Reached(), "/proc/")
-	tail, mnt := strings.CutSuffix(tail, "/ns/mnt")
-	if !ok || !mnt {
-		return nil
-	}
-	if who, tid, ok := strings.Cut(tail, "/task/"); ok && tid != "" {
-		tail = tid
-	} else if who == "self" || who == "thread-self" {
-		return m.namespace(t)
-	}
-	pid, err := strconv.ParseUint(tail, 10, 32)
-	if err != nil {
-		return nil
-	}
-	return m.namespaceOf(uint32(pid))
-}
-
-// namespaceOf returns the mounts of a process or thread.
-func (m *Model) namespaceOf(pid uint32) *Namespace {
-	if t := m.threads[pid]; t != nil {
-		return m.namespace(t)
-	}
-	root := "/proc/" + strconv.FormatUint(uint64(pid), 10) + "/root"
-	return &Namespace{root: nameOf(root, "")}
-}
-
-// entered moves a thread to another mount namespace, where it is in the root directory (setns(2)).
-func (m *Model) entered(t *Thread, ev *event.Event) {
-	d := t.Table.Lookup(int32(ev.Args[0]))
-	if !ev.OK() || d == nil {
-		return
-	}
-	ns := d.Open.mnt
-	if d.Open.PID != 0 && ev.Args[1]&event.NewMounts != 0 {
-		ns = m.namespaceOf(d.Open.PID)
-	}
-	if ns == nil {
-		return
-	}
-	t.FS.Mounts = ns
-	t.FS.setRoot(ns.root)
-	m.setCwd(t, t.FS.root())
 }
 
 // setRoot changes the root directory; the zero Name is that of the machine.

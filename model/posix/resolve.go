@@ -265,7 +265,8 @@ func (m *Model) opened(t *Thread, ev *event.Event) {
 	}
 	o := m.open(tab, f, ev.Exit)
 	if len(ev.Paths) > 0 {
-		o.Now.over, o.mnt = m.over[0], m.namespaceFile(t, ev)
+		o.Now.over = m.over[0]
+		m.openedNamespace(t, ev, o)
 	}
 }
 

@@ -276,7 +276,9 @@ func TestMountNamespaces(t *testing.T) {
 	} {
 		back := named(event.OpOpen, 7, nil, "/proc/self/ns/mnt")
 		s.apply(back)
-		s.apply(named(event.OpOpen, 8, nil, c.opened))
+		open := named(event.OpOpen, 8, nil, c.opened)
+		open.Files[0].Ino = uint64(len(c.opened)) // another for each namespace
+		s.apply(open)
 		s.apply(named(event.OpSetns, -1, []uint64{8}))
 		ev := named(event.OpLstat, -1, nil, c.name)
 		s.apply(ev)
@@ -339,5 +341,129 @@ func TestStateHasRoot(t *testing.T) {
 		if got := ev.Paths[0].Reached(); got != want {
 			t.Errorf("%s: want %s, got %s", name, want, got)
 		}
+	}
+}
+
+// The state of threads has their mounts: which names lead where, what is above a mount, and which threads share them.
+func TestStateHasMounts(t *testing.T) {
+	s := start(t)
+	const msBind, msMove = 0x1000, 0x2000
+	mount := func(pid uint32, flags uint64, from, at, fstype string) {
+		ev := named(event.OpMount, -1, []uint64{0, 0, 0, flags}, at)
+		ev.PID, ev.TID = pid, pid
+		ev.Bufs = []event.Buf{{Kind: event.KindText, Inline: []byte(from)},
+			{Arg: 2, Kind: event.KindText, Inline: []byte(fstype)}}
+		s.apply(ev)
+	}
+	fork := func(child uint32, flags uint64) {
+		s.apply(&event.Event{Kind: event.Forked, PID: 1, TID: 1, Child: child, Ret: int64(child),
+			Args: [6]uint64{flags}})
+	}
+	fork(2, 0)
+	fork(3, event.NewMounts)
+	mount(1, msBind, "a/b", "d/at", "")
+	mount(1, 0, "none", "t", "tmpfs")
+	mount(3, msBind, "c", "d/at", "")
+	mount(3, msMove, "d/at", "d/moved", "")
+	s.apply(named(event.OpChdir, -1, nil, "d/at"))
+	s.apply(named(event.OpOpen, 5, nil, "/home/d/at"))
+	pivot := func(op event.Op, names ...string) {
+		ev := named(op, -1, nil, names...)
+		ev.PID, ev.TID = 3, 3
+		s.apply(ev)
+	}
+	pivot(event.OpPivotRoot, "/home/d/moved", "/home/d/moved/old")
+	s.apply(named(event.OpOpen, 6, nil, "/proc/self/ns/mnt"))
+
+	next := posix.New()
+	next.Ask(laterLinks{}) // which nothing here is: the names of a state are true
+	for ev := range s.m.State(posix.NewFacts()) {
+		next.Apply(ev.Clone())
+	}
+	next.Ask(nil)
+	for _, m := range []*posix.Model{s.m, next} {
+		for _, c := range []struct {
+			pid        uint32
+			name, want string
+			fd         uint64
+		}{
+			{pid: 1, name: "f", want: "/home/a/b/f"}, {pid: 1, name: "../f", want: "/home/d/f"},
+			{pid: 1, name: "../f", fd: 5, want: "/home/d/f"},
+			{pid: 2, name: "/home/d/at/f", want: "/home/a/b/f"}, {pid: 3, name: "/f", want: "/home/c/f"},
+			{pid: 3, name: "/old/x", want: "/x"},
+		} {
+			ev := named(event.OpMkdirat, -1, []uint64{^uint64(99)}, c.name)
+			if ev.PID, ev.TID = c.pid, c.pid; c.fd != 0 {
+				ev.Args[0] = c.fd
+			}
+			m.Apply(ev)
+			if got := ev.Paths[0].Reached(); got != c.want {
+				t.Errorf("%d: %s: want %s, got %s", c.pid, c.name, c.want, got)
+			}
+		}
+		if own := m.Host().Own(); len(own) != 1 || own[0].At != "/home/t" || own[0].Type != "tmpfs" {
+			t.Errorf("mounts of the machine: want a tmpfs at /home/t, got %v", own)
+		}
+	}
+	// What is unmounted later is the mount of before.
+	for _, pid := range []uint32{1, 2} {
+		ev := named(event.OpUmount2, -1, nil, "/home/d/at")
+		if ev.PID, ev.TID = pid, pid; pid == 1 {
+			next.Apply(ev)
+		}
+		ev = named(event.OpLstat, -1, nil, "/home/d/at/f")
+		ev.PID, ev.TID = pid, pid
+		next.Apply(ev)
+		if got, want := ev.Paths[0].Reached(), "/home/d/at/f"; got != want {
+			t.Errorf("%d: after the unmount want %s, got %s", pid, want, got)
+		}
+	}
+}
+
+// A mount namespace is entered by the name that its file is bound to, also if nobody says which process made it.
+func TestBoundNamespaces(t *testing.T) {
+	const msBind = 0x1000
+	s := start(t)
+	s.apply(&event.Event{Kind: event.Forked, PID: 1, TID: 1, Child: 2, Ret: 2, Args: [6]uint64{event.NewMounts}})
+	child := func(ev *event.Event) {
+		ev.PID, ev.TID = 2, 2
+		s.apply(ev)
+	}
+	bind := func(from, at string) *event.Event {
+		ev := named(event.OpMount, -1, []uint64{0, 0, 0, msBind}, at)
+		ev.Bufs = []event.Buf{{Kind: event.KindText, Inline: []byte(from)}}
+		return ev
+	}
+	child(bind("source", "at"))
+	s.apply(bind("/proc/2/ns/mnt", "kept"))
+	s.apply(named(event.OpOpen, 7, nil, "/proc/self/ns/mnt"))
+	s.apply(&event.Event{Kind: event.Exited, PID: 2, TID: 2})
+	for _, c := range []struct {
+		opened string
+		ino    uint64
+		want   string
+	}{
+		{"kept", 50, "/home/source/f"}, {"unknown", 50, "/home/source/f"}, {"/proc/99/ns/mnt", 50, "/home/source/f"},
+		{"other", 51, "/proc/1/root/home/at/f"}, {"/proc/98/ns/mnt", 52, "/proc/98/root/home/at/f"},
+		{"another", 52, "/proc/98/root/home/at/f"}, {"its own", 107, "/home/at/f"},
+	} {
+		open := named(event.OpOpen, 8, nil, c.opened)
+		open.Files[0].Ino = c.ino
+		s.apply(open)
+		s.apply(named(event.OpSetns, -1, []uint64{8, event.NewMounts}))
+		ev := named(event.OpLstat, -1, nil, "/home/at/f")
+		s.apply(ev)
+		if got := ev.Paths[0].Reached(); got != c.want {
+			t.Errorf("%s: want %s, got %s", c.opened, c.want, got)
+		}
+		s.apply(named(event.OpSetns, -1, []uint64{7, event.NewMounts}))
+	}
+	// A network namespace has no names.
+	s.apply(named(event.OpOpen, 8, nil, "/run/netns/x"))
+	s.apply(named(event.OpSetns, -1, []uint64{8, 0x40000000}))
+	ev := named(event.OpLstat, -1, nil, "/f")
+	s.apply(ev)
+	if got := ev.Paths[0].Reached(); got != "/f" {
+		t.Errorf("after another namespace want /f, got %s", got)
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 // State returns the events that a trace has to begin with which goes on from the
 // present state of a model: applied to a new one they give the same state, but for
-// messages on their way and the files of io_urings.
+// messages on their way, the files of io_urings and file handles.
 //
 // First comes what threads share with each other, as if one had made the other; then,
 // thread by thread, working directory and mask, descriptors, and what is mapped without
@@ -20,7 +20,8 @@ import (
 // made them only PID and TID.
 func (m *Model) State(k *Facts) iter.Seq[*event.Event] {
 	return func(yield func(*event.Event) bool) {
-		s := state{facts: k, yield: yield, fs: map[*FS]bool{}, tables: map[*Table]bool{}, spaces: map[*Space]bool{}}
+		s := state{facts: k, yield: yield, fs: map[*FS]bool{}, tables: map[*Table]bool{}, spaces: map[*Space]bool{},
+			mounts: newMountState(m.host), told: map[*Namespace]bool{}}
 		threads := m.Threads()
 		if !s.relations(threads) {
 			return
@@ -41,12 +42,14 @@ type state struct {
 	fs     map[*FS]bool // told
 	tables map[*Table]bool
 	spaces map[*Space]bool
+	mounts *mountState
+	told   map[*Namespace]bool
 }
 
 // put begins an event of a thread.
 func (s *state) put(kind event.EventKind, t *Thread) *event.Event {
 	s.ev = event.Event{Kind: kind, PID: t.PID, TID: t.TID, Offset: -1, Count: -1, Files: s.ev.Files[:0],
-		Paths: s.ev.Paths[:0]}
+		Paths: s.ev.Paths[:0], Bufs: s.ev.Bufs[:0]}
 	return &s.ev
 }
 
@@ -92,6 +95,9 @@ func (s *state) thread(t *Thread) bool {
 		if dir := t.FS.Root; dir != "" {
 			ev.Paths = append(ev.Paths, event.Path{Raw: dir, Abs: dir, Real: t.FS.realRoot})
 		}
+		if mounts := s.mounts.of(t.FS, s.told); mounts != nil {
+			ev.SetMounts(mounts)
+		}
 		if !s.yield(ev) {
 			return false
 		}
@@ -131,6 +137,7 @@ func (s *state) inherited(t *Thread, o *OpenFile, fd int32) *event.Event {
 	if !o.Given {
 		ev.Args[0] = event.OwnFile
 	}
+	ev.Args[3] = uint64(s.mounts.number(o.Now.over))
 	f := s.facts.file(o)
 	f.Arg, f.FD = 0, fd
 	ev.Files = append(ev.Files, f)

@@ -29,7 +29,7 @@ var kernelTypes = map[string]string{
 // kernel, and a replay does not make it.
 func overlays(mounts []posix.Mount) (dirs []string) {
 	for _, m := range mounts {
-		if m.Type == "overlay" && (m.Data == "" || strings.Contains(m.Data, "upperdir=")) {
+		if m.Upper {
 			dirs = append(dirs, mountsDir+strconv.Itoa(m.Number))
 		}
 	}
