@@ -117,7 +117,7 @@ func (a *assembler) atStart(r *trace.Record) {
 			if len(r.Pieces) > 0 {
 				f.Path = string(r.Pieces[0].Data)
 			}
-			if len(r.Pieces) > 1 && r.Pieces[1].Arg == realPiece {
+			if len(r.Pieces) > 1 && r.Pieces[1].Arg == trace.RealPiece {
 				f.Real = string(r.Pieces[1].Data)
 			}
 			if len(r.Pieces) > 1 && r.Pieces[1].Arg == socketPiece {
@@ -133,11 +133,7 @@ func (a *assembler) atStart(r *trace.Record) {
 	case trace.RecStart:
 		it := a.simple(r, event.Started)
 		it.ev.Args[0] = uint64(r.Umask)
-		for i := range r.Pieces[:min(len(r.Pieces), directories)] {
-			dir := string(r.Pieces[i].Data)
-			it.ev.Paths = append(it.ev.Paths, event.Path{Raw: dir, Abs: dir})
-		}
-		takeMounts(&it.ev, r)
+		trace.TakeStart(&it.ev, r.Pieces)
 		a.queue.push(it)
 	}
 }

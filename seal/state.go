@@ -116,13 +116,7 @@ func (w *stateWriter) state(ev *event.Event) {
 		r.Type, r.Child, r.ChildTID, r.Share = trace.RecFork, uint32(ev.Ret), ev.Child, ev.Args[0]
 	case event.Started:
 		r.Type, r.Umask = trace.RecStart, uint32(ev.Args[0])
-		for i := range ev.Paths {
-			dir := ev.Paths[i].Abs
-			if i < directories {
-				r.Pieces = append(r.Pieces, trace.Piece{Arg: uint8(i), Len: uint32(len(dir)), Data: []byte(dir)})
-			}
-		}
-		mountPieces(&r, ev)
+		r.Pieces = trace.StartPieces(ev)
 	case event.Inherited:
 		f := &ev.Files[0]
 		if f.FD == event.MappedFD {
@@ -139,7 +133,8 @@ func (w *stateWriter) state(ev *event.Event) {
 		}}
 		text(f.Path)
 		if f.Real != "" {
-			r.Pieces = append(r.Pieces, trace.Piece{Arg: realPiece, Len: uint32(len(f.Real)), Data: []byte(f.Real)})
+			real := []byte(f.Real)
+			r.Pieces = append(r.Pieces, trace.Piece{Arg: trace.RealPiece, Len: uint32(len(real)), Data: real})
 		}
 	}
 	w.put(&r)

@@ -55,10 +55,12 @@ const (
 	CallUnknownArg  uint32 = 1 << 8 // RecCall: argument 0 is not known; that of argument i is CallUnknownArg << i
 	DataLast        uint32 = 1 << 0 // RecData: the call is complete
 	FileOwn         uint32 = 1 << 0 // RecFile: a followed process had opened it; else it was passed in from outside
-	FileOverShift          = 8      // RecFile: the flags from there on are the number of the bind mount that it was reached through
 	WakeInterrupt   uint32 = 1 << 0 // RecWake: by an interrupt, whoever was running
 	ProcessChanged  uint32 = 1 << 1 // RecProcess: no program was executed since the last one
 )
+
+// FileOverShift is where the flags of a RecFile have the number of the bind mount that the file was reached through.
+const FileOverShift = 8
 
 // Fork flags: what the child shares, and what it does not, in clone(2)'s bits.
 const (

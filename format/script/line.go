@@ -330,6 +330,7 @@ func (w *writer) appendMark(dst []byte, ev *event.Event) []byte {
 		if len(ev.Paths) > 1 { // it is not the machine's
 			dst = stracetext.AppendQuoted(append(dst, " root "...), []byte(ev.Paths[1].Abs))
 		}
+		dst = appendMounts(dst, ev)
 	case event.Inherited:
 		dst = w.appendInherited(dst, ev)
 	case event.Signalled:
@@ -368,6 +369,21 @@ func (w *writer) appendInherited(dst []byte, ev *event.Event) []byte {
 	}
 	if ev.Args[0]&event.OwnFile != 0 {
 		dst = append(dst, " own"...)
+	}
+	return dst
+}
+
+// appendMounts appends what the event of a process at the start says of mounts.
+func appendMounts(dst []byte, ev *event.Event) []byte {
+	if ev.Mounts() == nil {
+		return dst
+	}
+	dst = stracetext.AppendQuoted(append(dst, " mounts "...), ev.Bufs[0].Inline)
+	for i := range ev.Paths {
+		p := &ev.Paths[i]
+		for _, name := range [...]string{p.Raw, p.Abs, p.Real} {
+			dst = stracetext.AppendQuoted(append(dst, ' '), []byte(name))
+		}
 	}
 	return dst
 }

@@ -245,14 +245,43 @@ func (c *compiler) start(p *scanner, t *times) error {
 			return err
 		}
 	}
-	r := &trace.Record{Type: trace.RecStart, PID: t.pid, TID: t.tid, Umask: uint32(umask), Exit: t.exit}
+	ev := event.Event{Kind: event.Started}
 	if dir != "" || root != "" { // else it is not known
-		r.Pieces = []trace.Piece{{Len: uint32(len(dir)), Data: []byte(dir)}}
+		ev.Paths = append(ev.Paths, event.Path{Abs: dir})
 	}
 	if root != "" {
-		r.Pieces = append(r.Pieces, trace.Piece{Arg: 1, Len: uint32(len(root)), Data: []byte(root)})
+		ev.Paths = append(ev.Paths, event.Path{Abs: root})
 	}
-	return c.w.Record(r)
+	if p.space(); !p.end() {
+		if err := startMounts(p, &ev); err != nil {
+			return err
+		}
+	}
+	return c.w.Record(&trace.Record{Type: trace.RecStart, PID: t.pid, TID: t.tid, Umask: uint32(umask), Exit: t.exit,
+		Pieces: trace.StartPieces(&ev)})
+}
+
+// startMounts reads what appendMounts wrote.
+func startMounts(p *scanner, ev *event.Event) error {
+	if err := p.keyword("mounts"); err != nil {
+		return err
+	}
+	text, err := p.text("a list of mounts")
+	if err != nil {
+		return err
+	}
+	ev.Bufs = []event.Buf{{Kind: event.KindText, Len: int64(len(text)), Inline: []byte(text)}}
+	ev.Paths = nil
+	for p.space(); !p.end(); p.space() {
+		var names [3]string
+		for i := range names {
+			if names[i], err = p.text("a name"); err != nil {
+				return err
+			}
+		}
+		ev.Paths = append(ev.Paths, event.Path{Raw: names[0], Abs: names[1], Real: names[2]})
+	}
+	return nil
 }
 
 // inherit says that a descriptor was open at the start.

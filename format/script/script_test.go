@@ -153,13 +153,14 @@ func lineOf(t *testing.T, dir string, err error) string {
 	return strings.Split(string(text), "\n")[e.Line-1]
 }
 
-// Working and root directories of the start are the same in a tape of the script of a tape.
+// Working and root directories, and mounts, of the start are the same in a tape of the script of a tape.
 func TestStart(t *testing.T) {
 	tape, err := compile(t, map[string]string{"skeleton": treeHead, "replay": replayHead +
 		`1 start "/home/u" umask 027` + "\n" +
 		`2 start "/jail/a b" umask 022 root "/jail"` + "\n" +
 		`3 start "" umask 022 root "/j\"il"  # only the root is known` + "\n" +
 		`4 start ""` + "\n" +
+		`5 start "/d" umask 022 root "" mounts "1 2 0 0 0\n2 0 false false \"\"\n" "" "/d" "" "" "" "" "" "" "" "at" "/at" "/d"` + "\n" +
 		`1 close(1) = -1 EBADF` + "\n"})
 	if err != nil {
 		t.Fatal(err)
@@ -169,6 +170,7 @@ func TestStart(t *testing.T) {
 2 [/jail/a b /jail] 022
 3 [ /j"il] 022
 4 [] 022
+5 [/d   /at] 022 /at to /d
 `
 	for name, tape := range map[string]*trace.Tape{"compiled": tape, "compiled again": again} {
 		got := ""
@@ -183,7 +185,13 @@ func TestStart(t *testing.T) {
 			for i := range ev.Paths {
 				dirs = append(dirs, ev.Paths[i].Abs)
 			}
-			got += fmt.Sprintf("%d %v 0%o\n", ev.TID, dirs, ev.Args[0])
+			got += fmt.Sprintf("%d %v 0%o", ev.TID, dirs, ev.Args[0])
+			if s := ev.Mounts(); s != nil && s.Cwd == 2 {
+				for _, m := range s.Mounts {
+					got += fmt.Sprintf(" %s to %s", m.At, m.To)
+				}
+			}
+			got += "\n"
 		}
 		if got != want {
 			t.Errorf("%s:\n%swant\n%s", name, got, want)
