@@ -263,9 +263,10 @@ type verdict struct {
 		mismatch
 		Count uint64
 	}
-	Tree     []struct{ Path, Field, Expected, Got string }
-	Problems []string
-	Omitted  []struct {
+	Tree        []struct{ Path, Field, Expected, Got string }
+	Problems    []string
+	OverlayDirs []string `json:"overlay_dirs"`
+	Omitted     []struct {
 		Op, Why string
 		Count   uint64
 	}

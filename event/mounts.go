@@ -25,11 +25,11 @@ type MountPoint struct {
 	Number uint32
 	Over   uint32 // number of the bind mount that At was reached through
 	Own    bool   // it is no bind mount: its files have no other names
-	Upper  bool   // it stores what is written to it in another directory, as an overlay does
+	Unsaid bool   // it is an overlay of which the directories that it stores into are not known
 	Type   string // such as tmpfs, of one with Own; "" if it is not known
-	Given  string // the name by which a program found At
+	Given  string // the name by which a program found At, of a bind mount; else an overlay's work directory
 	At     string // where it is mounted, without symbolic links
-	To     string // what the names below At lead to, of a bind mount
+	To     string // what the names below At lead to, of a bind mount; else an overlay's upper directory
 }
 
 // mountPaths is the index of the first of a Started event's names that say mounts: before it are working and root
@@ -47,7 +47,7 @@ func (ev *Event) SetMounts(s *MountState) {
 	ev.Paths = append(ev.Paths[:mountPaths], begins)
 	for i := range s.Mounts {
 		m := &s.Mounts[i]
-		b = fmt.Appendf(b, "%d %d %t %t %q\n", m.Number, m.Over, m.Own, m.Upper, m.Type)
+		b = fmt.Appendf(b, "%d %d %t %t %q\n", m.Number, m.Over, m.Own, m.Unsaid, m.Type)
 		ev.Paths = append(ev.Paths, Path{Arg: mountPaths, Raw: m.Given, Abs: m.At, Real: m.To})
 	}
 	ev.Bufs = append(ev.Bufs[:0], Buf{Kind: KindText, Len: int64(len(b)), Inline: b})
@@ -66,7 +66,8 @@ func (ev *Event) Mounts() *MountState {
 	names := ev.Paths[mountPaths+1:]
 	for i, line := range lines[1:] {
 		var m MountPoint
-		if n, _ := fmt.Sscanf(line, "%d %d %t %t %q", &m.Number, &m.Over, &m.Own, &m.Upper, &m.Type); n < 5 || i == len(names) {
+		n, _ := fmt.Sscanf(line, "%d %d %t %t %q", &m.Number, &m.Over, &m.Own, &m.Unsaid, &m.Type)
+		if n < 5 || i == len(names) {
 			break
 		}
 		m.Given, m.At, m.To = names[i].Raw, names[i].Abs, names[i].Real

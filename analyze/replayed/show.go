@@ -200,6 +200,10 @@ func writeUncompared(w io.Writer, r *replay.Report) error {
 		_, err = fmt.Fprintf(w, "not compared: %s results about files that others changed meanwhile: %s\n",
 			report.Count(r.Outside), report.Printable(strings.Join(r.OutsideNames, ", ")))
 	}
+	if len(r.OverlayDirs) > 0 && err == nil {
+		_, err = fmt.Fprintf(w, "not compared: what the kernel made in directories of overlays, and %s results about "+
+			"it: %s\n", report.Count(r.Overlay), report.Printable(strings.Join(r.OverlayDirs, ", ")))
+	}
 	if r.TreeMadeUp > 0 && err == nil {
 		_, err = fmt.Fprintf(w, "not compared: the content of %s files in the end, for the same reason\n",
 			report.Count(uint64(r.TreeMadeUp)))

@@ -123,7 +123,7 @@ var rules = []rule{
 	},
 	{
 		of:    []string{"model/posix", "causal", "causal/happens", "model/similar/..."},
-		only:  []string{"event", "event/socket", "trace", "causal", "model/similar/..."},
+		only:  []string{"event", "event/facts", "event/socket", "trace", "causal", "model/similar/..."},
 		never: []string{"std:os/...", "std:net/...", "other:golang.org/x/sys/..."},
 		why:   "pure: the same answer for the same trace on every machine (syscall is for Errno)",
 	},

@@ -31,6 +31,7 @@ type Model struct {
 	mounts    int             // how many file systems were mounted
 	over      []*bind         // what the names of the present event were reached through
 	restored  restored
+	stores    []Mount               // overlays that store what is written to them
 	entrances map[uint64]*Namespace // mount namespaces by inode; nil: that of threads that made none
 }
 
@@ -116,6 +117,7 @@ type OpenFile struct {
 	Ino   uint64
 	PID   uint32     // process that a pidfd stands for; 0 if unknown
 	mnt   *Namespace // that it stands for: of /proc/PID/ns/mnt
+	fs    *Mount     // that it stands for: of fsopen(2) and fsmount(2)
 	// Given is set if it was passed in from outside at the start.
 	Given bool
 	// stat is set if Dev is what fstat says, for which btrfs, overlayfs and NFS have another

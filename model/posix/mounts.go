@@ -28,7 +28,9 @@ func (ns *Namespace) clone() *Namespace {
 type Mount struct {
 	At     string // where, without links
 	Type   string // such as tmpfs; "" if the recording does not say
-	Upper  bool   // it is an overlay that may store what is written to it in another directory
+	Upper  string // an overlay's directory for what is written to it, without links; "": it has none
+	Work   string // the overlay's work directory
+	Unsaid bool   // it is an overlay of which the recording does not say these
 	Number int    // from 1 on, among those of a model
 }
 
@@ -44,13 +46,13 @@ func (ns *Namespace) Own() []Mount {
 // maxMounts bounds the mounts that are remembered.
 const maxMounts = 1 << 12
 
-// mount adds a file system that has no names elsewhere. Its options are as mount(2) passes them, "" if they are not
-// known.
-func (m *Model) mount(t *Thread, at, fstype, data string) {
+// mount adds a file system that has no names elsewhere.
+func (m *Model) mount(t *Thread, at string, mt Mount) {
 	if ns := m.namespace(t); strings.HasPrefix(at, "/") && len(ns.own) < maxMounts {
 		m.mounts++
-		upper := fstype == "overlay" && (data == "" || strings.Contains(data, "upperdir="))
-		ns.own = append(ns.own, Mount{At: at, Type: fstype, Upper: upper, Number: m.mounts})
+		mt.At, mt.Number = at, m.mounts
+		ns.own = append(ns.own, mt)
+		m.overlay(mt)
 	}
 }
 
@@ -158,7 +160,7 @@ func (m *Model) mounted(t *Thread, ev *event.Event) {
 		return
 	}
 	if ev.Args[3]&(msBind|msMove) == 0 {
-		m.mount(t, ev.Paths[0].Reached(), textArg(ev, 2), textArg(ev, 4))
+		m.mount(t, ev.Paths[0].Reached(), m.fileSystem(t, textArg(ev, 2), textArg(ev, 4)))
 		return
 	}
 	if source := textArg(ev, 0); source != "" {
@@ -189,8 +191,10 @@ func (m *Model) attached(t *Thread, ev *event.Event) {
 	}
 	d := t.Table.Lookup(int32(ev.Args[0]))
 	switch {
+	case d != nil && d.Open.fs != nil:
+		m.mount(t, at.Real, *d.Open.fs)
 	case d == nil || !strings.HasPrefix(d.Open.Path, "/"):
-		m.mount(t, at.Real, "", "")
+		m.mount(t, at.Real, Mount{})
 	case d.Open.Now.Real != "":
 		m.bindMount(t, at, d.Open.Now)
 	default:

@@ -58,8 +58,8 @@ func (s *mountState) of(fs *FS, told map[*Namespace]bool) *event.MountState {
 	}
 	told[ns] = true
 	for _, o := range ns.own[max(len(ns.own)-maxStateMounts/2, 0):] {
-		st.Mounts = append(st.Mounts, event.MountPoint{Number: uint32(o.Number), Own: true, Upper: o.Upper, Type: o.Type,
-			Given: o.At, At: o.At})
+		st.Mounts = append(st.Mounts, event.MountPoint{Number: uint32(o.Number), Own: true, Unsaid: o.Unsaid,
+			Type: o.Type, Given: o.Work, At: o.At, To: o.Upper})
 	}
 	for _, b := range ns.binds[max(len(ns.binds)-maxStateMounts/2, 0):] {
 		st.Mounts = append(st.Mounts, event.MountPoint{Number: s.number(b), Over: s.number(b.at.over),
@@ -146,8 +146,10 @@ func (m *Model) remount(ns *Namespace, s *event.MountState) {
 			return
 		}
 		if p.Own {
-			ns.own = append(ns.own, Mount{At: p.At, Type: p.Type, Upper: p.Upper, Number: int(p.Number)})
-			m.mounts = max(m.mounts, int(p.Number))
+			mt := Mount{At: p.At, Type: p.Type, Upper: p.To, Work: p.Given, Unsaid: p.Unsaid, Number: int(p.Number)}
+			ns.own = append(ns.own, mt)
+			m.overlay(mt)
+			m.mounts = max(m.mounts, mt.Number)
 			continue
 		}
 		b := m.restored.bind(p.Number)

@@ -242,6 +242,7 @@ var nameEffects = map[event.Op]func(*Model, *Thread, *event.Event){
 	event.OpMount:      (*Model).mounted,
 	event.OpUmount2:    (*Model).unmounted,
 	event.OpMoveMount:  (*Model).attached,
+	event.OpFsconfig:   (*Model).configured,
 }
 
 // requestEffects are those of requests that no call does.
@@ -264,6 +265,7 @@ func (m *Model) opened(t *Thread, ev *event.Event) {
 		f.Path, f.Real = m.openedName(ev, f)
 	}
 	o := m.open(tab, f, ev.Exit)
+	m.openedFileSystem(t, ev, o)
 	if len(ev.Paths) > 0 {
 		o.Now.over = m.over[0]
 		m.openedNamespace(t, ev, o)

@@ -59,6 +59,16 @@ func OverlaysAttribute(name string) bool {
 	return strings.HasPrefix(name, "trusted.overlay.") || strings.HasPrefix(name, "user.overlay.")
 }
 
+// Below returns the directory that a name is, or is below; "" if it is below none of them.
+func Below(dirs []string, name string) string {
+	for _, dir := range dirs {
+		if rest, ok := strings.CutPrefix(name, dir); ok && (rest == "" || rest[0] == '/') {
+			return dir
+		}
+	}
+	return ""
+}
+
 // HandlesRootsAttribute reports whether a call reads, sets or removes such an attribute.
 func HandlesRootsAttribute(ev *event.Event) bool { return RootsAttribute(attribute(ev)) }
 

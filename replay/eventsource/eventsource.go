@@ -50,6 +50,9 @@ type Reader struct {
 	bases   []string // of the event's paths
 	// entered are the working directories that threads entered with a mount namespace, which a replay does not do.
 	entered map[uint64]bool
+	// overlays are the directories into which overlays stored; seen is how many of a host's overlays are among them.
+	overlays []string
+	seen     map[*posix.Model]int
 }
 
 // kept is how many events' states are kept: settling holds back fewer. It is a power of
@@ -64,7 +67,7 @@ func NewReader(t *trace.Tape, arch event.Arch, layout Layout) *Reader {
 	}
 	r := &Reader{
 		layout: layout, numbers: layout.Numbers(), events: t.NewEventReader(), models: []*posix.Model{posix.New()},
-		states: make([]State, kept), arch: arch,
+		states: make([]State, kept), arch: arch, seen: map[*posix.Model]int{},
 	}
 	for range layout[1:] {
 		r.models = append(r.models, r.models[0].Beside())
@@ -115,6 +118,7 @@ func (r *Reader) next(ev *event.Event) error {
 	own := th.FS.Mounts.Own()
 	mounts, over := covered(own), overlays(own)
 	s.Released = append(s.Released[:0], model.Apply(ev)...)
+	r.stored(model, mounts, host.Renames)
 	s.Closed = s.Closed[:0]
 	for _, o := range model.Closed() {
 		s.Closed = append(s.Closed, effect.Inode{Dev: o.Dev, Ino: o.Ino})

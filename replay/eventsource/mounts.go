@@ -24,12 +24,11 @@ var kernelTypes = map[string]string{
 	"binfmt_misc": "/proc/sys/fs/binfmt_misc", "fusectl": "/sys/fs/fuse", "pstore": "/sys/fs/pstore",
 }
 
-// overlays returns where in a replay the files of mounts are that store changes in another directory, which
-// may be in the tree: what an overlay has there depends on its lower directories and on the
-// kernel, and a replay does not make it.
+// overlays returns where in a replay the files of overlays are of which it is not known where they store changes: that
+// may be in the tree, and a replay does not make it.
 func overlays(mounts []posix.Mount) (dirs []string) {
 	for _, m := range mounts {
-		if m.Upper {
+		if m.Unsaid {
 			dirs = append(dirs, mountsDir+strconv.Itoa(m.Number))
 		}
 	}
@@ -88,6 +87,28 @@ func where(fs *posix.FS, ev *event.Event) {
 		}
 	}
 }
+
+// stored notes where overlays store what is written to them. What the kernel makes there (copies, whiteouts, opaque
+// directories) depends on the lower directories; a replay does not make it.
+func (r *Reader) stored(model *posix.Model, mounts, renames Renames) {
+	list := model.Overlays()
+	for _, m := range list[min(r.seen[model], len(list)):] {
+		for _, dir := range [...]string{m.Upper, m.Work} {
+			if dir == "" {
+				continue
+			}
+			if dir = renames.Path(mounts.Path(dir)); !slices.Contains(r.overlays, dir) {
+				r.overlays = append(r.overlays, dir)
+			}
+		}
+	}
+	if len(list) > 0 {
+		r.seen[model] = len(list)
+	}
+}
+
+// Overlays returns, after the last event, the directories into which overlays stored, as the replay names them.
+func (r *Reader) Overlays() []string { return r.overlays }
 
 // Mounted returns, after the last event, what the mounts that were left then make of names.
 func (r *Reader) Mounted() Renames {

@@ -28,10 +28,11 @@ type Config struct {
 	LogLevel   options.LogLevel // "" without a log
 	FIFOs      bool             // there may be some in the target
 	Limits     Limits
-	// Elsewhere, LeftOut, Others and Tainted are those of initialtree.Tree.
+	// Elsewhere, LeftOut, Others, Overlays and Tainted are those of initialtree.Tree.
 	Elsewhere []string
 	LeftOut   []string
 	Others    []string
+	Overlays  []string
 	Tainted   []effect.FileRanges
 	// Target is the directory Into, whose mode and owner are not compared; the zero value: they are.
 	Target effect.Inode

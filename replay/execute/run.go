@@ -64,7 +64,7 @@ func run(ctx context.Context, t *trace.Tape, c *Config, in *inside, progress fun
 	var d *schedule.Dispatcher
 	checks := &verify.Config{
 		Tape: t, Arch: initialtree.Arch(t), Checks: c.Checks, Privileged: c.Privileged, Root: unix.Geteuid() == 0,
-		Log: in.log, LeftOut: c.LeftOut, Target: c.Target, Others: c.Others,
+		Log: in.log, LeftOut: c.LeftOut, Target: c.Target, Others: c.Others, Overlays: c.Overlays,
 		Renamed: slices.ContainsFunc(c.Layout, func(h eventsource.Host) bool { return len(h.Renames) > 0 }),
 	}
 	if c.Abort {

@@ -32,6 +32,9 @@ type Tree struct {
 	// Others are names, absolute and sorted, of files that processes which were not recorded changed
 	// meanwhile.
 	Others []string
+	// Overlays are directories, by the replay's names, into which overlays of the recording stored: a replay does not
+	// make what the kernel made there.
+	Overlays []string
 	// Mounted is where the files are, in a replay, that the recording left below mounts.
 	Mounted eventsource.Renames
 
@@ -107,6 +110,7 @@ func (in *inference) readAll(ctx context.Context) error {
 		s, err := er.Next(&ev)
 		if err == io.EOF {
 			in.result.Mounted, in.result.Others = er.Mounted(), in.others.result()
+			in.result.Overlays = er.Overlays()
 			return nil
 		} else if err != nil {
 			return err

@@ -30,6 +30,10 @@ func (r *Report) Join(part *Report, member string) {
 	for _, name := range part.OutsideNames {
 		r.AddOutside(0, name)
 	}
+	r.Overlay += part.Overlay
+	for _, dir := range part.OverlayDirs {
+		r.AddOverlay(0, dir)
+	}
 	r.Aborted = r.Aborted || part.Aborted
 	r.Confinement.Join(part.Confinement)
 	r.LeftOff.Add(part.LeftOff)

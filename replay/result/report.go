@@ -33,9 +33,13 @@ type Report struct {
 	LeftOut   []string `json:"left_out,omitempty"`
 	// Outside are results that are not compared because a process that was not recorded changed the
 	// file meanwhile, and OutsideNames the names of such files, at most maxOutside.
-	Outside      uint64     `json:"outside,omitempty"`
-	OutsideNames []string   `json:"outside_names,omitempty"`
-	Mismatches   []Mismatch `json:"mismatches"`
+	Outside      uint64   `json:"outside,omitempty"`
+	OutsideNames []string `json:"outside_names,omitempty"`
+	// Overlay are results that are not compared because they are about directories into which overlays of the recording
+	// stored, and OverlayDirs these directories.
+	Overlay     uint64     `json:"overlay,omitempty"`
+	OverlayDirs []string   `json:"overlay_dirs,omitempty"`
+	Mismatches  []Mismatch `json:"mismatches"`
 	// Kinds says once what differed in one way, however often it did: a target that has no
 	// extended attributes is one line. They stand in the order of their first events.
 	Kinds []Kind `json:"kinds"`
@@ -173,6 +177,14 @@ func (r *Report) AddOutside(n uint64, name string) {
 	r.Outside += n
 	if i, found := slices.BinarySearch(r.OutsideNames, name); !found && len(r.OutsideNames) < maxOutside {
 		r.OutsideNames = slices.Insert(r.OutsideNames, i, name)
+	}
+}
+
+// AddOverlay adds results that are about a directory into which an overlay stored.
+func (r *Report) AddOverlay(n uint64, dir string) {
+	r.Overlay += n
+	if i, found := slices.BinarySearch(r.OverlayDirs, dir); !found && len(r.OverlayDirs) < maxOutside {
+		r.OverlayDirs = slices.Insert(r.OverlayDirs, i, dir)
 	}
 }
 

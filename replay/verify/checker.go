@@ -29,6 +29,8 @@ type Config struct {
 	LeftOut []string
 	// Others are names, sorted, of files that others changed while the recording went on.
 	Others []string
+	// Overlays are directories into which overlays of the recording stored: see initialtree.Tree.
+	Overlays []string
 	// Log gets the differences. It may be nil.
 	Log *result.Log
 	// Difference is called after each difference. It may be nil.
@@ -119,14 +121,20 @@ func (c *Checker) StepMismatch(s *plan.Step, field, want, got string) {
 	c.addAndNotify(&m, alters, []string{s.Handle.Path}, []*plan.Handle{s.Handle})
 }
 
-// outside counts a difference of a file that others changed while the recording went on: it is none. It
-// reports false if the names are of others.
+// outside counts a difference of a file that others changed while the recording went on, or the kernel for an overlay:
+// it is none. It reports false if the names are of others.
 func (c *Checker) outside(names []string) bool {
 	for _, name := range names {
 		if _, found := slices.BinarySearch(c.Others, name); found {
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			c.report.AddOutside(1, name)
+			return true
+		}
+		if dir := effect.Below(c.Overlays, name); dir != "" {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.report.AddOverlay(1, dir)
 			return true
 		}
 	}

@@ -33,6 +33,9 @@ type Trees struct {
 // Compare compares what the recording left with what the replay did, and adds the differences
 // to a report.
 func (x *Trees) Compare(ctx context.Context, rep *result.Report) error {
+	for _, dir := range x.Initial.Overlays {
+		rep.AddOverlay(0, dir)
+	}
 	want, hash := x.wanted(rep)
 	paths := make([]string, len(want.Entries))
 	for i := range want.Entries {
@@ -96,6 +99,9 @@ func (x *Trees) wanted(rep *result.Report) (want *tree.Manifest, hash map[string
 			continue
 		}
 		e.Path = strings.TrimPrefix(x.Initial.Mounted.Path("/"+e.Path), "/")
+		if dir := effect.Below(x.Initial.Overlays, "/"+e.Path); dir != "" && dir != "/"+e.Path {
+			continue
+		}
 		// Files that were only looked up, or executed, are not part of what the replay makes;
 		// nor are those that others removed after the recording that found them had ended.
 		if effect.Virtual("/"+e.Path) || !x.Initial.Remains(e.Path) && (several || !e.HasHash()) {
@@ -124,7 +130,7 @@ func (x *Trees) findExtra(rep *result.Report) error {
 	}
 	defer root.Close()
 	for dir := range x.Initial.Listed() {
-		if effect.Virtual("/" + dir) {
+		if effect.Virtual("/"+dir) || effect.Below(x.Initial.Overlays, "/"+dir) != "" {
 			continue
 		}
 		d, err := root.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY, 0) // a FIFO would wait
