@@ -59,21 +59,6 @@ if pid == 0:
     os.write(w, b"x"); os.read(gone, 1); os._exit(0)
 os.read(r, 1); here = os.open(".", 0); c.setns(os.open("/proc/%d/ns/mnt" % pid, 0), 0x20000)
 use("/f"); os.stat("f"); os.getcwd(); c.setns(own, 0); os.fchdir(here); os.close(end); os.wait(); os.stat("jail/f")`, "jail/f", true},
-	{"setns by a bound file", `os.mkdir("d"); os.mkdir("at"); open("kept", "w").close(); c = ctypes.CDLL(None)
-c.unshare(0x20000); c.mount(b"none", b"/", None, 0x44000, None); own = os.open("/proc/self/ns/mnt", 0)
-r, w = os.pipe(); gone, end = os.pipe(); pid = os.fork()
-if pid == 0:
-    os.close(end); c.unshare(0x20000); c.mount(b"none", b"/", None, 0x44000, None); c.mount(b"d", b"at", None, 0x1000, None)
-    os.write(w, b"x"); os.read(gone, 1); os._exit(0)
-os.read(r, 1)
-if c.mount(b"/proc/%d/ns/mnt" % pid, b"kept", None, 0x1000, None): os._exit(7)
-os.close(end); os.wait(); here = os.getcwd()
-if c.setns(os.open("kept", 0), 0x20000): os._exit(8)
-use(here + "/at/f"); c.setns(own, 0); os.chdir(here); os.stat("at"); os.stat("d/f")`, "d/f", true},
-	{"nsenter by a bound file", `os.mkdir("d"); os.mkdir("at"); open("kept", "w").close()
-os.system("""unshare -m --propagation private sh -ec 'mkfifo p q; unshare -m sh -ec "mount --bind d at; echo >p; read x <q" &
-read x <p; mount --bind /proc/$!/ns/mnt kept; nsenter --mount=kept sh -c "echo x > $PWD/at/f"; echo >q; wait; umount kept'""")
-use("at/f")`, "d/f", true},
 }
 
 // Files are found by their own names, by the name of a directory that they are below, and by
