@@ -102,7 +102,7 @@ put('low/a', 'a'); put('low/b', 'b')
 ` + c.mount + "\n" + c.then)}
 			tape := filepath.Join(t.TempDir(), "x.tape")
 			r.record(t, e, tape)
-			v, stderr := e.replay(t, tape, "--into", filepath.Join(t.TempDir(), "again"))
+			v, stderr := e.replay(t, tape, "--verify", "--into", filepath.Join(t.TempDir(), "again"))
 			if v == nil {
 				t.Fatal(stderr)
 			}
