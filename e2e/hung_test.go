@@ -12,7 +12,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/iotape/iotape/internal/testenv"
 )
@@ -167,66 +166,6 @@ func TestHungRecorder(t *testing.T) {
 	tapeLacks(t, filepath.Join(dir, "a.tape"), "the recorder could not read content in time")
 }
 
-// TestFrozenRecorderHoldsNoMore freezes the control group of a recorder while a program waits for it. Another that
-// comes later does not wait, and the tape says what it lacks.
-func TestFrozenRecorderHoldsNoMore(t *testing.T) {
-	t.Parallel()
-	testenv.Short(t, "it waits for the limit")
-	testenv.NeedRoot(t)
-	testenv.NeedBPF(t)
-	group, err := os.Open(testenv.Cgroup(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer group.Close()
-	hung, dir := compiled(t, "hung"), t.TempDir()
-	first, firstEnded := startReady(t, dir, hung, "plain", "ready1", "go1")
-	second, secondEnded := startReady(t, dir, hung, "plain", "ready2", "go2")
-	cmd, said := startOver(t, dir, "--hold-max", "1s", "--pid",
-		strconv.Itoa(first.Process.Pid)+","+strconv.Itoa(second.Process.Pid))
-	control := func(name, value string) {
-		t.Helper()
-		if err := os.WriteFile(filepath.Join(group.Name(), name), []byte(value), 0); err != nil {
-			t.Fatal(err)
-		}
-	}
-	control("cgroup.procs", strconv.Itoa(cmd.Process.Pid))
-	for _, pid := range childrenOf(t, cmd.Process.Pid) {
-		control("cgroup.procs", pid)
-	}
-	control("cgroup.freeze", "1")
-	defer func() {
-		_ = cmd.Process.Kill()
-		control("cgroup.freeze", "0")
-		eventually(func() bool { return os.Remove(group.Name()) == nil }) // its helpers end
-	}()
-	waitFor(t, "the recorder to freeze", func() bool {
-		b, _ := os.ReadFile(filepath.Join(group.Name(), "cgroup.events"))
-		return bytes.Contains(b, []byte("frozen 1"))
-	})
-	touch(t, dir, "go1")
-	if !eventually(func() bool {
-		b, _ := os.ReadFile("/proc/" + strconv.Itoa(first.Process.Pid) + "/status")
-		return bytes.Contains(b, []byte("State:\tt"))
-	}) {
-		t.Fatal("the first program is not held")
-	}
-	time.Sleep(2500 * time.Millisecond) // 1 s of --hold-max, and the second that the watchdog has to continue it
-	touch(t, dir, "go2")
-	if err := <-secondEnded; err != nil {
-		t.Errorf("the second program: %v", err)
-	}
-	control("cgroup.freeze", "0")
-	if err := <-firstEnded; err != nil {
-		t.Errorf("the first program: %v", err)
-	}
-	if err := cmd.Wait(); err != nil {
-		t.Fatalf("record: %v\n%s", err, said)
-	}
-	contains(t, said.String(), "the recorder did not go on for")
-	tapeLacks(t, filepath.Join(dir, "a.tape"), "the ring was full")
-}
-
 // TestFrozenOutput records to a file system in user space whose server is stopped.
 func TestFrozenOutput(t *testing.T) {
 	t.Parallel()
@@ -301,20 +240,6 @@ func tapeLacks(t *testing.T, tape, reason string) {
 		t.Fatal(err)
 	}
 	contains(t, string(manifest), reason)
-}
-
-// childrenOf returns the processes that a process has started, and that run.
-func childrenOf(t *testing.T, pid int) (children []string) {
-	t.Helper()
-	tasks, err := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/children")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range tasks {
-		b, _ := os.ReadFile(name) // a thread may have ended
-		children = append(children, strings.Fields(string(b))...)
-	}
-	return children
 }
 
 // TestMountExec executes a program while a descriptor of a file in a mount is open, which execve closes: the kernel
