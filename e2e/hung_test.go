@@ -153,7 +153,7 @@ func TestHungRecorder(t *testing.T) {
 	testenv.NeedRoot(t)
 	testenv.NeedBPF(t)
 	hung, dir := compiled(t, "hung"), t.TempDir()
-	program, ended := startReady(t, dir, hung, "unreadable", "ready", "go")
+	program, ended := startReady(t, dir, hung, "ready", "go")
 	cmd, said := startOver(t, dir, "--hold-max", "1s", "--pid", strconv.Itoa(program.Process.Pid))
 	touch(t, dir, "go")
 	if err := <-ended; err != nil {

@@ -1,12 +1,9 @@
-// hung unreadable READY GO: makes the file READY, waits until the file GO exists, writes memory that nobody can read
+// hung READY GO: makes the file READY, waits until the file GO exists, writes memory that nobody can read
 // to /dev/null, which does not read it, and makes the file GO.end. A read of that memory waits until the program ends.
-//
-// hung plain READY GO: writes 500 blocks of 64 KiB to GO in its place, and makes no process, whose start would stop.
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -31,25 +28,18 @@ static char *unreadable(void)
 
 int main(int argc, char **argv)
 {
-	static char block[SIZE], end[4096];
+	static char end[4096];
 	struct stat st;
-	int blocks = 500;
-	char *from = block;
 
-	if (argc != 4)
+	if (argc != 3)
 		return 2;
-	if (!strcmp(argv[1], "unreadable")) {
-		from = unreadable();
-		blocks = 1;
-	}
-	if (close(open(argv[2], O_CREAT | O_RDWR, 0644)))
+	char *from = unreadable();
+	if (close(open(argv[1], O_CREAT | O_RDWR, 0644)))
 		return 2;
-	while (stat(argv[3], &st))
+	while (stat(argv[2], &st))
 		usleep(1000);
-	int fd = open(blocks == 1 ? "/dev/null" : argv[3], O_WRONLY);
-	for (int i = 0; i < blocks; i++)
-		if (write(fd, from, SIZE) != SIZE)
-			return 3;
-	snprintf(end, sizeof end, "%s.end", argv[3]);
+	if (write(open("/dev/null", O_WRONLY), from, SIZE) != SIZE)
+		return 3;
+	snprintf(end, sizeof end, "%s.end", argv[2]);
 	return close(open(end, O_CREAT | O_RDWR, 0644));
 }
