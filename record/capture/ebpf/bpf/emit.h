@@ -395,7 +395,7 @@ __noinline int write_call(struct work *w, struct task *st, s64 ret)
 		err = write_inline(w, shard, w->len + content);
 	}
 	if (err) {
-		lost_in(shard, total);
+		lose(shard);
 		return 0;
 	}
 	goto more;
@@ -403,8 +403,9 @@ small:
 	r->npieces = w->npieces;
 	r->nobjects = w->nobjects;
 	total = w->len;
-	if (total > BUF_BYTES / 2 || output(rb, w->buf, total, wakeup(w, total))) {
-		lost_in(shard, total);
+	err = total > BUF_BYTES / 2 ? RING_FULL : output(rb, w->buf, total, wakeup(w, total));
+	if (err) {
+		lost_by(shard, err);
 		return 0;
 	}
 	w->avail += total + 8;

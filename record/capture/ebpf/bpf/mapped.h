@@ -302,8 +302,9 @@ __noinline int write_read(struct work *w, u32 shard)
 	}
 	r->npieces = w->npieces;
 	r->nobjects = w->nobjects;
-	if (n > BUF_BYTES / 2 || output(rb, w->buf, n, wakeup(w, n))) {
-		lost_in(shard, n);
+	int err = n > BUF_BYTES / 2 ? RING_FULL : output(rb, w->buf, n, wakeup(w, n));
+	if (err) {
+		lost_by(shard, err);
 		return -1;
 	}
 	w->avail += n + 8;

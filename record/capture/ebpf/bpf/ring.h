@@ -61,23 +61,29 @@ static __always_inline u64 wakeup(struct work *w, u64 n)
 	return w->avail < quarter && w->avail + n >= quarter ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
 }
 
-/* output writes a record into a ring. It tries again if the ring has room: since Linux 6.16 its lock
- * can be refused to who waits too long, as for the lock's holder on a processor of a virtual machine that stands still. */
+enum {
+	RING_FULL = -1,
+	RING_REFUSED = -2, /* it had room */
+};
+
+/* output writes a record into a ring: 0, RING_FULL or RING_REFUSED. It tries again if the ring has room: since Linux
+ * 6.16 its lock can be refused to who waits too long, as for the lock's holder on a processor of a virtual machine that
+ * stands still. */
 static __always_inline int output(void *rb, void *rec, u64 n, u64 flags)
 {
 	if (!bpf_ringbuf_output(rb, rec, n, flags))
 		return 0;
 	if (bpf_ringbuf_query(rb, BPF_RB_AVAIL_DATA) + n + 8 > ring_bytes)
-		return -1;
-	return bpf_ringbuf_output(rb, rec, n, flags);
+		return RING_FULL;
+	if (!bpf_ringbuf_output(rb, rec, n, flags))
+		return 0;
+	return bpf_ringbuf_query(rb, BPF_RB_AVAIL_DATA) + n + 8 > ring_bytes ? RING_FULL : RING_REFUSED;
 }
 
-/* lost_in counts a record of n bytes that its ring did not take: for want of room, or not. */
-static __noinline int lost_in(u32 shard, u64 n)
+/* lost_by counts a record that its ring did not take, by the error of output. */
+static __noinline int lost_by(u32 shard, int err)
 {
-	void *rb = bpf_map_lookup_elem(&rings, &shard);
-
-	if (rb && bpf_ringbuf_query(rb, BPF_RB_AVAIL_DATA) + n + 8 <= ring_bytes)
+	if (err == RING_REFUSED)
 		__sync_fetch_and_add(&shared.unwritten, 1);
 	else
 		lose(shard);
@@ -89,10 +95,11 @@ static __always_inline int try_small(struct work *w, u32 shard, void *rec, u64 n
 {
 	void *rb = bpf_map_lookup_elem(&rings, &shard);
 	if (!rb)
-		return -1;
+		return RING_FULL;
 	w->avail = bpf_ringbuf_query(rb, BPF_RB_AVAIL_DATA);
-	if (output(rb, rec, n, wakeup(w, n)))
-		return -1;
+	int err = output(rb, rec, n, wakeup(w, n));
+	if (err)
+		return err;
 	w->avail += n + 8;
 	return 0;
 }
@@ -100,6 +107,7 @@ static __always_inline int try_small(struct work *w, u32 shard, void *rec, u64 n
 /* put_small does the same, or counts the record as lost. */
 static __always_inline void put_small(struct work *w, u32 shard, void *rec, u64 n)
 {
-	if (try_small(w, shard, rec, n))
-		lost_in(shard, n);
+	int err = try_small(w, shard, rec, n);
+	if (err)
+		lost_by(shard, err);
 }

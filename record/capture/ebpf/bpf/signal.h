@@ -100,8 +100,9 @@ static __always_inline int signal_sent(u32 sig, void *info, struct task_struct *
 	r.time = bpf_ktime_get_ns();
 	if (!inside)
 		*(volatile u64 *)&s->since = r.time;
-	if (output(rb, &r, sizeof(r), BPF_RB_NO_WAKEUP))
-		lost_in(shard, sizeof(r));
+	int err = output(rb, &r, sizeof(r), BPF_RB_NO_WAKEUP);
+	if (err)
+		lost_by(shard, err);
 	if (!inside)
 		*(volatile u64 *)&s->active = 0;
 	return 0;

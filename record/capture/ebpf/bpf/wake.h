@@ -58,8 +58,9 @@ static __always_inline int thread_woken(struct task_struct *t)
 		r.pid = id >> 32;
 		r.tid = id;
 	}
-	if (output(rb, &r, sizeof(r), BPF_RB_NO_WAKEUP))
-		lost_in(shard, sizeof(r));
+	int err = output(rb, &r, sizeof(r), BPF_RB_NO_WAKEUP);
+	if (err)
+		lost_by(shard, err);
 	if (!inside)
 		*(volatile u64 *)&s->active = 0;
 	return 0;
