@@ -5,7 +5,7 @@ SHELL := /bin/bash
 GO ?= go
 # Version stamping needs a git that trusts this directory; where it does not, do without.
 VCS := $(shell git rev-parse HEAD >/dev/null 2>&1 || echo -buildvcs=false)
-TEST_TIMEOUT ?= 35m
+TEST_TIMEOUT ?= 55m
 FUZZ_SECONDS ?= 2
 SOAK ?= 1h
 MUTATIONS ?= 2000
