@@ -6,11 +6,13 @@ package interpose
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -150,6 +152,11 @@ func TestSpecial(t *testing.T) {
 		for _, link := range [][]string{nil, {"-static"}, {"-static-pie"}} {
 			t.Run(c.how+strings.Join(link, ""), func(t *testing.T) {
 				command := []string{program(t, "special", link...), c.how}
+				var ended *exec.ExitError
+				alone := exec.Command(command[0], command[1]).Run()
+				if errors.As(alone, &ended) && ended.Sys().(syscall.WaitStatus).Signal() == syscall.SIGSEGV && c.how == "int80" {
+					t.Skip("this kernel has no 32-bit calls: the program ends with SIGSEGV without a recording too")
+				}
 				rec := record(t, &capture.Options{Command: command}).succeeded(t)
 				if rec.output != c.want {
 					t.Errorf("the program wrote %q, want %q", rec.output, c.want)
