@@ -154,7 +154,8 @@ func TestSpecial(t *testing.T) {
 				command := []string{program(t, "special", link...), c.how}
 				var ended *exec.ExitError
 				alone := exec.Command(command[0], command[1]).Run()
-				if errors.As(alone, &ended) && ended.Sys().(syscall.WaitStatus).Signal() == syscall.SIGSEGV && c.how == "int80" {
+				if c.how == "int80" && errors.As(alone, &ended) &&
+					ended.Sys().(syscall.WaitStatus).Signal() == syscall.SIGSEGV {
 					t.Skip("this kernel has no 32-bit calls: the program ends with SIGSEGV without a recording too")
 				}
 				rec := record(t, &capture.Options{Command: command}).succeeded(t)
