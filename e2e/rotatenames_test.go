@@ -40,10 +40,8 @@ func TestRotateMounts(t *testing.T) {
 	t.Parallel()
 	testenv.Short(t, "it records with each back end")
 	testenv.NeedProgram(t, "python3")
+	testenv.NeedRoot(t) // to mount
 	forBackends(t, func(t *testing.T, backend string) {
-		if os.Getuid() != 0 {
-			t.Skip("only root may mount")
-		}
 		e := runEnv(t)
 		dir, err := filepath.EvalSymlinks(e.dir)
 		if err != nil {
