@@ -3,8 +3,10 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -15,42 +17,41 @@ import (
 var naming = []struct {
 	name, program string
 	as            string // the filter's name of what it writes to or reads at last, below the directory
-	root          bool
 }{
-	{"link", `os.mkdir("real"); os.symlink("real", "l"); use("l/f")`, "real/f", false},
-	{"link to a file", `os.symlink("f", "l"); use("l")`, "f", false},
-	{"above a link", `os.makedirs("a/b"); os.symlink("a/b", "l"); use("t"); use("l/../t")`, "a/t", false},
-	{"renamed working directory", `os.mkdir("d"); os.chdir("d"); os.rename("../d", "../e"); use("f")`, "e/f", false},
-	{"renamed open directory", `os.mkdir("d"); d = os.open("d", 0); os.rename("d", "e"); use("f", dir_fd=d)`, "e/f", false},
-	{"renamed file", `f = os.open("f", os.O_CREAT|os.O_RDWR); os.rename("f", "g"); os.write(f, b"x")`, "g", false},
+	{"link", `os.mkdir("real"); os.symlink("real", "l"); use("l/f")`, "real/f"},
+	{"link to a file", `os.symlink("f", "l"); use("l")`, "f"},
+	{"above a link", `os.makedirs("a/b"); os.symlink("a/b", "l"); use("t"); use("l/../t")`, "a/t"},
+	{"renamed working directory", `os.mkdir("d"); os.chdir("d"); os.rename("../d", "../e"); use("f")`, "e/f"},
+	{"renamed open directory", `os.mkdir("d"); d = os.open("d", 0); os.rename("d", "e"); use("f", dir_fd=d)`, "e/f"},
+	{"renamed file", `f = os.open("f", os.O_CREAT|os.O_RDWR); os.rename("f", "g"); os.write(f, b"x")`, "g"},
 	{"renamed working directory of a child", `os.mkdir("d"); r, w = os.pipe(); r2, w2 = os.pipe()
 if os.fork() == 0: os.chdir("d"); os.write(w2, b"x"); os.read(r, 1); use("f"); os._exit(0)
-os.read(r2, 1); d = os.open("d", 0); os.rename("d", "e"); os.write(w, b"x"); os.wait(); use("g", dir_fd=d); os.getcwd()`, "e/f", false},
+os.read(r2, 1); d = os.open("d", 0); os.rename("d", "e"); os.write(w, b"x"); os.wait(); use("g", dir_fd=d); os.getcwd()`, "e/f"},
 	{"link to a link to ..", `os.makedirs("a/b"); os.symlink("..", "a/b/up"); os.symlink("up", "a/b/l"); use("a/b/l/f")`,
-		"a/f", false},
+		"a/f"},
 	{"made again while open", `f = os.open("f", os.O_CREAT|os.O_RDWR); os.unlink("f"); use("f"); os.write(f, b"old")
-os.rename("f", "g"); os.write(f, b"older"); use("g")`, "g", false},
+os.rename("f", "g"); os.write(f, b"older"); use("g")`, "g"},
 	{"exchanged open directories", `os.mkdir("a"); os.mkdir("b"); a, b = os.open("a", 0), os.open("b", 0)
-ctypes.CDLL(None).renameat2(-100, b"a", -100, b"b", 2); use("f", dir_fd=a); use("g", dir_fd=b)`, "b/f", false},
-	{"no text", `f = os.open(b"x\xff\ny", os.O_CREAT|os.O_RDWR); os.write(f, b"x")`, `x\xff\ny`, false},
+ctypes.CDLL(None).renameat2(-100, b"a", -100, b"b", 2); use("f", dir_fd=a); use("g", dir_fd=b)`, "b/f"},
+	{"no text", `f = os.open(b"x\xff\ny", os.O_CREAT|os.O_RDWR); os.write(f, b"x")`, `x\xff\ny`},
 	{"ends as that of a deleted file", `f = os.open("f (deleted)", os.O_CREAT|os.O_RDWR)
-os.rename("f (deleted)", "d (deleted)"); os.write(f, b"x"); os.rename("d (deleted)", "g"); os.write(f, b"y")`, "g", false},
-	{"/proc/self/cwd", `os.mkdir("d"); os.chdir("d"); use("/proc/self/cwd/f")`, "d/f", false},
-	{"chroot", `os.mkdir("d"); os.chroot("d"); os.chdir("/"); os.symlink("/f", "l"); use("/l"); os.getcwd()`, "d/f", true},
+os.rename("f (deleted)", "d (deleted)"); os.write(f, b"x"); os.rename("d (deleted)", "g"); os.write(f, b"y")`, "g"},
+	{"/proc/self/cwd", `os.mkdir("d"); os.chdir("d"); use("/proc/self/cwd/f")`, "d/f"},
+	{"chroot", `os.mkdir("d"); os.chroot("d"); os.chdir("/"); os.symlink("/f", "l"); use("/l"); os.getcwd()`, "d/f"},
 	{"pivot_root", `os.makedirs("jail/old"); os.mkdir("new"); c = ctypes.CDLL(None)
 c.unshare(0x20000); c.mount(b"none", b"/", None, 0x44000, None); c.mount(b"jail", b"new", None, 0x1000, None)
-os.chdir("new"); c.pivot_root(b".", b"old"); os.chdir("/"); use("/f"); os.getcwd()`, "jail/f", true},
+os.chdir("new"); c.pivot_root(b".", b"old"); os.chdir("/"); use("/f"); os.getcwd()`, "jail/f"},
 	{"clone with CLONE_NEWNS", `os.mkdir("d"); os.mkdir("at"); c = ctypes.CDLL(None)
 if c.syscall({"x86_64": 56, "aarch64": 220}[os.uname().machine], 0x20000 | 17, 0, 0, 0, 0) == 0:
     c.mount(b"none", b"/", None, 0x44000, None); c.mount(b"d", b"at", None, 0x1000, None); use("at/f"); os._exit(0)
-os.wait(); os.stat("at")`, "d/f", true},
+os.wait(); os.stat("at")`, "d/f"},
 	{"above a bind mount", `os.makedirs("a/b"); os.makedirs("d/at"); c = ctypes.CDLL(None)
 c.unshare(0x20000); c.mount(b"none", b"/", None, 0x44000, None); c.mount(b"a/b", b"d/at", None, 0x1000, None)
-os.chdir("d/at"); os.rename("../../d", "../../e"); use("../f"); use("/proc/self/cwd/../f"); os.getcwd()`, "e/f", true},
+os.chdir("d/at"); os.rename("../../d", "../../e"); use("../f"); use("/proc/self/cwd/../f"); os.getcwd()`, "e/f"},
 	{"unshare -m", `os.mkdir("d"); os.mkdir("at")
-os.system("unshare -m sh -c 'mount --bind d at; echo x > at/f'"); use("at/f")`, "d/f", true},
+os.system("unshare -m sh -c 'mount --bind d at; echo x > at/f'"); use("at/f")`, "d/f"},
 	{"bwrap", `os.mkdir("d"); os.mkdir("at"); os.stat("at"); at = os.getcwd() + "/at"
-os.system("bwrap --dev-bind / / --bind d " + at + " sh -c 'cd at && pwd && echo x > ../at/f'")`, "d/f", true},
+os.system("bwrap --dev-bind / / --bind d " + at + " sh -c 'cd at && pwd && echo x > ../at/f'")`, "d/f"},
 	{"setns", `os.makedirs("jail/old"); os.mkdir("new"); c = ctypes.CDLL(None); own = os.open("/proc/self/ns/mnt", 0)
 r, w = os.pipe(); gone, end = os.pipe(); pid = os.fork()
 if pid == 0:
@@ -58,61 +59,74 @@ if pid == 0:
     c.mount(b"jail", b"new", None, 0x1000, None); os.chdir("new"); c.pivot_root(b".", b"old")
     os.write(w, b"x"); os.read(gone, 1); os._exit(0)
 os.read(r, 1); here = os.open(".", 0); c.setns(os.open("/proc/%d/ns/mnt" % pid, 0), 0x20000)
-use("/f"); os.stat("f"); os.getcwd(); c.setns(own, 0); os.fchdir(here); os.close(end); os.wait(); os.stat("jail/f")`, "jail/f", true},
+use("/f"); os.stat("f"); os.getcwd(); c.setns(own, 0); os.fchdir(here); os.close(end); os.wait(); os.stat("jail/f")`, "jail/f"},
 }
 
 // Files are found by their own names, by the name of a directory that they are below, and by
-// a filter of the recording; their state afterwards is theirs, and a replay agrees with it.
+// a filter of the recording; their state afterwards is theirs, and a replay agrees with it. All
+// programs of naming are in one recording.
 func TestNamesOfFiles(t *testing.T) {
+	t.Parallel()
 	testenv.Short(t, "it records a program of many names with every back end")
 	testenv.NeedProgram(t, "python3")
-	const head = `import os, ctypes
-def use(name, **where):
-    f = os.open(name, os.O_CREAT|os.O_RDWR, 0o644, **where); os.write(f, name.encode()); os.close(f)
-`
-	for _, c := range naming {
-		forWays(t, func(t *testing.T, _ string, args []string) {
-			if c.root && os.Getuid() != 0 {
-				t.Skip("only root may do that")
-			}
-			if c.name == "bwrap" {
-				testenv.NeedProgram(t, c.name)
-			}
-			e := newEnv(t, testenv.Iotape(t), "", nil)
-			dir, err := filepath.EvalSymlinks(e.dir)
-			if err != nil {
-				t.Fatal(err)
-			}
-			work := filepath.Join(dir, "work")
-			record := func(args ...string) {
-				os.RemoveAll(work)
-				if err := os.Mkdir(work, 0o755); err != nil {
-					t.Fatal(err)
-				}
-				program := head + "os.chdir(" + quoted(work) + ")\n" + c.program + "\nos._exit(0)"
-				if _, stderr, status := e.records(t, args, "python3", "-I", "-S", "-c", program); status != 0 {
-					out, _, _ := e.try(t, e.iotape, "print", "a.tape")
-					t.Fatalf("status %d\n%s…%s", status, stderr, out[max(len(out)-3000, 0):])
-				}
-			}
-			record(args...)
-			for _, filter := range []string{"path = " + quoted(filepath.Join(work, c.as)),
-				"path under " + quoted(filepath.Dir(filepath.Join(work, c.as)))} {
+	testenv.NeedRoot(t)
+	testenv.NeedProgram(t, "bwrap")
+	forWays(t, func(t *testing.T, _ string, args []string) {
+		t.Parallel()
+		e := newEnv(t, testenv.Iotape(t), "", nil)
+		named := func(i int) string { return filepath.Join(e.dir, "work", strconv.Itoa(i), naming[i].as) }
+		e.recordNaming(t, args...)
+		for i, c := range naming {
+			for _, filter := range []string{"path = " + quoted(named(i)), "path under " + quoted(filepath.Dir(named(i)))} {
 				out := e.says(t, "print", "a.tape", "--filter", filter+" and op = write")
 				if strings.Count(out, "write(") == 0 {
 					t.Errorf("%s: no write fits %s", c.name, filter)
 				}
 			}
-			out, stderr, err := e.try(t, e.iotape, "replay", "a.tape", "--into", "again", "--verify")
-			if err != nil {
-				t.Errorf("%s: replay: %v\n%s%s", c.name, err, out, stderr)
-			}
-			record(append([]string{"--filter", "path = " + quoted(filepath.Join(work, c.as)) + " and op = write"},
-				args...)...)
-			if out := e.says(t, "print", "a.tape"); strings.Count(out, "write(") == 0 {
+		}
+		out, stderr, err := e.try(t, e.iotape, "replay", "a.tape", "--into", "again", "--verify")
+		if err != nil {
+			t.Errorf("replay: %v\n%s%s", err, out, stderr)
+		}
+		wanted := make([]string, len(naming))
+		for i := range naming {
+			wanted[i] = "path = " + quoted(named(i))
+		}
+		e.recordNaming(t, append([]string{"--filter", "op = write and (" + strings.Join(wanted, " or ") + ")"}, args...)...)
+		for i, c := range naming {
+			out := e.says(t, "print", "a.tape", "--filter", wanted[i])
+			if strings.Count(out, "write(") == 0 {
 				t.Errorf("%s: a recording with the filter has no write:\n%s", c.name, out)
 			}
-		}, "survive")
+		}
+	}, "survive")
+}
+
+// recordNaming records all programs of naming, one after the other, each in a new directory of
+// its own: work/INDEX.
+func (e *env) recordNaming(t *testing.T, args ...string) {
+	t.Helper()
+	const head = `import os, ctypes
+def use(name, **where):
+    f = os.open(name, os.O_CREAT|os.O_RDWR, 0o644, **where); os.write(f, name.encode()); os.close(f)
+`
+	os.RemoveAll(filepath.Join(e.dir, "work"))
+	var script strings.Builder
+	for i, c := range naming {
+		work := filepath.Join(e.dir, "work", strconv.Itoa(i))
+		if err := os.MkdirAll(work, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		program := fmt.Sprintf("%sos.chdir(%s)\n%s\nos._exit(0)", head, quoted(work), c.program)
+		file := filepath.Join(e.dir, strconv.Itoa(i)+".py")
+		if err := os.WriteFile(file, []byte(program), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&script, "python3 -I -S %s || { echo %s failed >&2; exit 1; }\n", file, quoted(c.name))
+	}
+	if _, stderr, status := e.records(t, args, "sh", "-c", script.String()); status != 0 {
+		out, _, _ := e.try(t, e.iotape, "print", "a.tape")
+		t.Fatalf("status %d\n%s…%s", status, stderr, out[max(len(out)-3000, 0):])
 	}
 }
 
