@@ -156,3 +156,9 @@ func (e *Event) NameUse(i int) (mode NameMode, follow bool) {
 	}
 	return r.mode, true
 }
+
+// FollowsLast reports whether an event followed the symbolic link that its first name may be.
+func (e *Event) FollowsLast() bool {
+	_, follow := e.NameUse(0)
+	return follow
+}

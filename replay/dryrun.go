@@ -125,10 +125,10 @@ func (s *requirements) observe(t *plan.Task, open int) {
 			s.name(filepath.Base(abs))
 		}
 	}
-	switch t.Op {
-	case event.OpSetxattr, event.OpLsetxattr, event.OpFsetxattr:
+	switch t.Op.Effect() {
+	case event.EffectSetXattr:
 		s.xattrs++
-	case event.OpMknod, event.OpMknodat:
+	case event.EffectMknod:
 		s.devices++
 	}
 	if io := t.Event.Traffic(); io.To != nil && io.To.Known && t.Event.Offset >= 0 {

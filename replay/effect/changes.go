@@ -33,15 +33,14 @@ func ChangedFile(ev *event.Event) *event.File {
 	case io.Writes || io.Reads:
 		return nil
 	}
-	switch ev.Op.Like() {
-	case event.OpFtruncate, event.OpFallocate, event.OpFchmod, event.OpFchown, event.OpFsetxattr, event.OpFremovexattr:
-		return ev.FileArg(0)
-	case event.OpIoctl:
-		if changesByIoctl(ev.Args[1]) {
+	switch ev.Effect() {
+	case event.EffectTruncate, event.EffectAllocate, event.EffectChmod, event.EffectChown, event.EffectSetXattr,
+		event.EffectRemoveXattr:
+		if len(ev.Paths) == 0 || ev.Paths[0].Raw == "" { // AT_EMPTY_PATH
 			return ev.FileArg(0)
 		}
-	case event.OpFchownat, event.OpFchmodat2, event.OpSetxattrat, event.OpRemovexattrat:
-		if len(ev.Paths) > 0 && ev.Paths[0].Raw == "" { // AT_EMPTY_PATH
+	case event.EffectIoctl:
+		if changesByIoctl(ev.Args[1]) {
 			return ev.FileArg(0)
 		}
 	}

@@ -13,30 +13,26 @@ import (
 // as a limit, a full file system or memory that ends, is not there in a replay. A read that
 // ended with its file is left, and ends with the file here.
 func AsDone(ev *event.Event) {
-	if ev.Kind != event.Call || !ev.OK() || ev.Ret < 0 {
+	if ev.Kind != event.Call || !ev.OK() || ev.Ret < 0 || ev.Spec().NoCall {
 		return
 	}
-	n := -1
-	switch ev.Op {
-	case event.OpWrite, event.OpPwrite64:
-		n = 2
-	case event.OpRead, event.OpPread64:
-		if beforeEnd(ev) {
-			n = 2
+	switch ev.Effect() {
+	case event.EffectRead:
+		if !beforeEnd(ev) {
+			return
 		}
-	case event.OpReadv, event.OpPreadv, event.OpPreadv2:
-		if beforeEnd(ev) {
-			shortenParts(ev.BufArg(1), ev.Ret)
-		}
-	case event.OpWritev, event.OpPwritev, event.OpPwritev2:
-		shortenParts(ev.BufArg(1), ev.Ret)
-	case event.OpSendfile:
-		n = 3
-	case event.OpCopyFileRange, event.OpSplice:
-		n = 4
+	case event.EffectWrite, event.EffectCopy:
+	default:
+		return
 	}
-	if n >= 0 {
-		ev.Args[n] = min(ev.Args[n], uint64(ev.Ret))
+	spec := ev.Spec()
+	for i := range spec.Args {
+		switch spec.Args[i].Kind {
+		case event.KindSize:
+			ev.Args[i] = min(ev.Args[i], uint64(ev.Ret))
+		case event.KindVec:
+			shortenParts(ev.BufArg(i), ev.Ret)
+		}
 	}
 }
 

@@ -40,29 +40,6 @@ func ResolvesWithin(ev *event.Event) bool {
 	return how != nil && len(how.Inline) > resolveAt && how.Inline[resolveAt]&within != 0
 }
 
-// FollowsLast reports whether a call follows a symbolic link that its path names.
-func FollowsLast(ev *event.Event) bool {
-	switch ev.Op {
-	case event.OpLstat, event.OpReadlink, event.OpReadlinkat, event.OpLchown, event.OpUnlink, event.OpUnlinkat,
-		event.OpRmdir, event.OpLsetxattr, event.OpLgetxattr, event.OpLlistxattr, event.OpLremovexattr:
-		return false
-	}
-	spec := ev.Spec()
-	for i := range spec.Args {
-		if spec.Args[i].Name == "flags" && spec.Args[i].Kind == event.KindFlags {
-			switch ev.Op {
-			case event.OpOpen, event.OpOpenat:
-				return ev.Args[i]&ONoFollow == 0
-			case event.OpLinkat:
-				return ev.Args[i]&AtFollow != 0
-			default:
-				return ev.Args[i]&AtNoFollow == 0
-			}
-		}
-	}
-	return true
-}
-
 // SeeksDirectory reports whether an event is an lseek of a directory.
 func SeeksDirectory(ev *event.Event) bool {
 	f := ev.FileArg(0)

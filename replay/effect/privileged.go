@@ -28,25 +28,7 @@ func WithoutSetID(mode uint32) uint32 {
 
 // HandlesCapabilities reports whether a call reads, sets or removes a program's capabilities.
 func HandlesCapabilities(ev *event.Event) bool {
-	return attribute(ev) == CapabilityAttr
-}
-
-// attribute returns which extended attribute a call reads, sets or removes, "" if it does not.
-func attribute(ev *event.Event) string {
-	i := 1
-	switch ev.Op {
-	case event.OpGetxattrat, event.OpSetxattrat, event.OpRemovexattrat:
-		i = 3
-	case event.OpSetxattr, event.OpLsetxattr, event.OpFsetxattr, event.OpGetxattr, event.OpLgetxattr,
-		event.OpFgetxattr, event.OpRemovexattr, event.OpLremovexattr, event.OpFremovexattr:
-	default:
-		return ""
-	}
-	b := ev.BufArg(i)
-	if b == nil {
-		return ""
-	}
-	return CString(b.Inline)
+	return ev.XattrName() == CapabilityAttr
 }
 
 // RootsAttribute reports whether only root sees, or sets, an extended attribute (xattr(7)).
@@ -70,30 +52,21 @@ func Below(dirs []string, name string) string {
 }
 
 // HandlesRootsAttribute reports whether a call reads, sets or removes such an attribute.
-func HandlesRootsAttribute(ev *event.Event) bool { return RootsAttribute(attribute(ev)) }
+func HandlesRootsAttribute(ev *event.Event) bool { return RootsAttribute(ev.XattrName()) }
 
 // ChangesOwner reports whether a call gives a file to another user or group than those of this process.
 func ChangesOwner(ev *event.Event, uid, gid uint32) bool {
-	i := 1
-	switch ev.Op {
-	case event.OpChown, event.OpFchown, event.OpLchown:
-	case event.OpFchownat:
-		i = 2
-	default:
+	if ev.Effect() != event.EffectChown {
 		return false
 	}
 	const same = ^uint32(0)
-	user, group := uint32(ev.Args[i]), uint32(ev.Args[i+1])
+	user, group := uint32(ev.Named("owner")), uint32(ev.Named("group"))
 	return user != same && user != uid || group != same && group != gid
 }
 
 // SetsCapabilities reports whether a call gives a program capabilities.
 func SetsCapabilities(ev *event.Event) bool {
-	switch ev.Op {
-	case event.OpSetxattr, event.OpLsetxattr, event.OpFsetxattr, event.OpSetxattrat:
-		return ev.OK() && HandlesCapabilities(ev)
-	}
-	return false
+	return ev.Effect() == event.EffectSetXattr && ev.OK() && HandlesCapabilities(ev)
 }
 
 // IsDevice reports whether a mode, with its type, is that of a device node.

@@ -75,13 +75,9 @@ func (o *Owners) event(ev *event.Event, arch event.Arch) {
 		f := &ev.Files[i]
 		f.UID, f.GID = o.Users.Map(f.UID), o.Groups.Map(f.GID)
 	}
-	switch ev.Op {
-	case event.OpChown, event.OpFchown, event.OpLchown:
-		o.Users.arg(&ev.Args[1])
-		o.Groups.arg(&ev.Args[2])
-	case event.OpFchownat:
-		o.Users.arg(&ev.Args[2])
-		o.Groups.arg(&ev.Args[3])
+	if spec := ev.Spec(); ev.Effect() == event.EffectChown {
+		o.Users.arg(&ev.Args[spec.Arg("owner")])
+		o.Groups.arg(&ev.Args[spec.Arg("group")])
 	}
 	effect.MapOwner(ev, arch, o.Users.Map, o.Groups.Map)
 }

@@ -78,13 +78,11 @@ func (rs Renames) From(dir, name string) string {
 // event renames the paths of an event and the names in its buffers. Relative paths begin
 // at bases.
 func (rs Renames) event(ev *event.Event, bases []string) {
-	switch ev.Op.Like() {
-	case event.OpSymlink, event.OpSymlinkat:
+	switch does := ev.Effect(); {
+	case does == event.EffectSymlink:
 		rs.text(ev, false)
-	case event.OpReadlink, event.OpReadlinkat, event.OpGetcwd:
-		if ev.OK() {
-			rs.text(ev, true)
-		}
+	case (does == event.EffectReadlink || ev.Op == event.OpGetcwd) && ev.OK():
+		rs.text(ev, true)
 	}
 	rs.names(ev, bases)
 }

@@ -32,7 +32,7 @@ func (w *worker) call(t *plan.Task) {
 		return
 	}
 	w.applyCredentials(t)
-	if ev.Op == event.OpGetdents64 || ev.Op == event.OpGetdents {
+	if ev.Effect() == event.EffectList {
 		w.env.check.Listing(t, w.buffer(64<<10))
 		return
 	}

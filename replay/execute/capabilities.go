@@ -77,7 +77,7 @@ func withAttributes(t *plan.Task, make func()) {
 	var c capabilities
 	const admin = 1 << unix.CAP_SYS_ADMIN
 	ev := &t.Event
-	if !t.Root || !handlesAttributes(ev.Op) || c.get() != nil || c[0].Permitted&admin == 0 {
+	if !t.Root || !handlesAttributes(ev) || c.get() != nil || c[0].Permitted&admin == 0 {
 		make()
 		return
 	}
@@ -88,13 +88,10 @@ func withAttributes(t *plan.Task, make func()) {
 	_ = before.set()
 }
 
-// handlesAttributes reports whether an operation is about extended attributes.
-func handlesAttributes(op event.Op) bool {
-	switch op {
-	case event.OpSetxattr, event.OpLsetxattr, event.OpFsetxattr, event.OpSetxattrat, event.OpGetxattr,
-		event.OpLgetxattr, event.OpFgetxattr, event.OpGetxattrat, event.OpListxattr, event.OpLlistxattr,
-		event.OpFlistxattr, event.OpListxattrat, event.OpRemovexattr, event.OpLremovexattr, event.OpFremovexattr,
-		event.OpRemovexattrat:
+// handlesAttributes reports whether a call is about extended attributes.
+func handlesAttributes(ev *event.Event) bool {
+	switch ev.Effect() {
+	case event.EffectSetXattr, event.EffectGetXattr, event.EffectListXattr, event.EffectRemoveXattr:
 		return true
 	}
 	return false

@@ -37,30 +37,23 @@ func (w *worker) withoutPrivileges(
 	t *plan.Task, nr int, args *[event.MaxArgs]uintptr,
 ) (number, fd int, left *atomic.Uint64) {
 	ev, off := &t.Event, &w.env.leftOff
-	mode := -1 // the argument
-	switch ev.Op {
-	case event.OpChmod, event.OpFchmodat, event.OpFchmodat2:
-		return w.chmod(t, nr, args)
-	case event.OpFchmod:
+	mode := ev.Spec().Arg("mode")
+	switch ev.Effect() {
+	case event.EffectChmod:
+		if ev.Op != event.OpFchmod {
+			return w.chmod(t, nr, args)
+		}
 		var st unix.Stat_t
-		if unix.Fstat(int(args[0]), &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR {
-			mode = 1
+		if unix.Fstat(int(args[0]), &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR {
+			mode = -1
 		}
-	case event.OpMknod, event.OpMknodat:
-		mode = 1
-		if ev.Op == event.OpMknodat {
-			mode = 2
-		}
-		if effect.IsDevice(uint32(args[mode])) && ev.Args[mode+1] != 0 {
+	case event.EffectMknod:
+		if effect.IsDevice(uint32(args[mode])) && ev.Named("dev") != 0 {
 			left = &off.devices
 		}
-	case event.OpCreat:
-		mode = 1
-	case event.OpOpen, event.OpOpenat:
-		mode = 2
-		if ev.Op == event.OpOpenat {
-			mode = 3
-		}
+	case event.EffectOpen:
+	default:
+		mode = -1
 	}
 	if mode >= 0 && args[mode]&effect.SetID != 0 {
 		args[mode] &^= effect.SetID

@@ -44,11 +44,10 @@ func usedFiles() int64 {
 
 // mayMakeFile reports whether a task can make a file.
 func mayMakeFile(t *plan.Task) bool {
-	switch t.Event.Op {
-	case event.OpMkdir, event.OpMkdirat, event.OpMknod, event.OpMknodat, event.OpSymlink, event.OpSymlinkat,
-		event.OpCreat:
+	switch t.Event.Effect() {
+	case event.EffectMkdir, event.EffectMknod, event.EffectSymlink:
 		return t.Event.OK()
-	case event.OpOpen, event.OpOpenat, event.OpOpenat2:
+	case event.EffectOpen:
 		return t.Event.OK() && effect.OpenFlags(&t.Event)&(unix.O_CREAT|unix.O_TMPFILE&^unix.O_DIRECTORY) != 0
 	}
 	return t.Action == plan.NameSocket

@@ -4,7 +4,6 @@ package initialtree
 
 import (
 	"github.com/iotape/iotape/event"
-	"github.com/iotape/iotape/replay/effect"
 	"github.com/iotape/iotape/tree"
 )
 
@@ -37,8 +36,8 @@ func (in *inference) xattrCall(ev *event.Event) {
 		in.failed(ev)
 		return
 	}
-	o, name, value := in.object(ev), ev.BufArg(1), ev.BufArg(2)
-	if o == nil || !o.initial || o.changed || o.xattrsSet || name == nil || value == nil || o.details().entry != nil {
+	o, name, value := in.object(ev), ev.XattrName(), ev.XattrValue()
+	if o == nil || !o.initial || o.changed || o.xattrsSet || name == "" || value == nil || o.details().entry != nil {
 		return
 	}
 	data, err := in.result.tape.Content(value, nil)
@@ -49,7 +48,7 @@ func (in *inference) xattrCall(ev *event.Event) {
 	if d.xattrs == nil {
 		d.xattrs = map[string][]byte{}
 	}
-	d.xattrs[effect.CString(name.Inline)] = data
+	d.xattrs[name] = data
 	o.known |= tree.KnownXattrs
 }
 

@@ -14,10 +14,7 @@ import (
 
 // readCall learns content.
 func (in *inference) readCall(ev *event.Event) {
-	src := 0
-	if ev.Op == event.OpSendfile {
-		src = 1
-	}
+	src, _ := effect.CopySides(ev.Op)
 	off := ev.Offset
 	if ev.Spec().NeedsStop {
 		off = effect.SourceOffset(ev)
@@ -112,10 +109,7 @@ func (in *inference) soughtCall(ev *event.Event) {
 
 // copied notes the destination of a copy inside the kernel.
 func (in *inference) copied(ev *event.Event) {
-	dst := 2
-	if ev.Op == event.OpSendfile {
-		dst = 0
-	}
+	_, dst := effect.CopySides(ev.Op)
 	f := ev.FileArg(dst)
 	if !ev.OK() || f == nil || ev.Ret <= 0 {
 		return
@@ -144,10 +138,10 @@ func (in *inference) wroteCall(ev *event.Event) {
 		return
 	}
 	o.grown = o.grown || ev.Op != event.OpMmapPwrite // a store never changes the size
-	switch ev.Op {
-	case event.OpTruncate, event.OpFtruncate:
+	switch ev.Effect() {
+	case event.EffectTruncate:
 		o.wrote(ev.Offset, effect.WholeFile)
-	case event.OpFallocate:
+	case event.EffectAllocate:
 		const keepSize = 1
 		if ev.Args[1]&^keepSize != 0 { // everything but plain allocation moves or clears content
 			o.wrote(ev.Offset, effect.WholeFile)
@@ -164,7 +158,7 @@ func (in *inference) wroteCall(ev *event.Event) {
 
 // appends reports whether a write was at the end of a file, and the trace does not say where that was.
 func (in *inference) appends(ev *event.Event) bool {
-	if ev.Offset >= 0 || ev.Op != event.OpWrite && ev.Op != event.OpWritev {
+	if ev.Offset >= 0 || ev.Effect() != event.EffectWrite || !ev.AtPosition() {
 		return false
 	}
 	f := ev.FileArg(0)

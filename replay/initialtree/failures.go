@@ -22,11 +22,11 @@ func (in *inference) failed(ev *event.Event) {
 		// Directories on the way are not made for a name that was not there.
 		in.names.absent(ev.Paths[last].Abs)
 	case syscall.EEXIST:
-		in.existed(ev, last, false, typeInTheWay(ev.Op))
+		in.existed(ev, last, false, typeInTheWay(ev))
 	case syscall.EISDIR:
 		in.existed(ev, last, true, tree.Dir)
 	case syscall.EINVAL:
-		if ev.Op == event.OpReadlink || ev.Op == event.OpReadlinkat {
+		if ev.Effect() == event.EffectReadlink {
 			in.existed(ev, 0, false, 0) // and is no link
 		}
 	case syscall.ENOTDIR:
@@ -37,9 +37,9 @@ func (in *inference) failed(ev *event.Event) {
 		if ev.UID != 0 || makesName(ev) {
 			return // perhaps of a directory on the way
 		}
-		in.existed(ev, 0, effect.FollowsLast(ev), 0)
+		in.existed(ev, 0, ev.FollowsLast(), 0)
 	case syscall.ENODATA, syscall.ERANGE, syscall.ETXTBSY:
-		in.existed(ev, 0, effect.FollowsLast(ev), 0)
+		in.existed(ev, 0, ev.FollowsLast(), 0)
 	case syscall.ELOOP:
 		// A link of which nothing else is known may as well lead to itself.
 		if c := in.nodeOf(ev, last, false); c != nil && c.mayBeLink() {
@@ -56,8 +56,8 @@ func (in *inference) failed(ev *event.Event) {
 
 // typeInTheWay returns the type of what was in the way of a call that makes a name: any gives
 // the same error, and a directory is in the way of mkdir nearly always.
-func typeInTheWay(op event.Op) tree.Type {
-	if op == event.OpMkdir || op == event.OpMkdirat {
+func typeInTheWay(ev *event.Event) tree.Type {
+	if ev.Effect() == event.EffectMkdir {
 		return tree.Dir
 	}
 	return 0
@@ -101,7 +101,7 @@ func (in *inference) failedPair(ev *event.Event) {
 		in.failed(ev)
 		return
 	}
-	if from := in.nodeOf(ev, 0, ev.Op == event.OpLinkat && effect.FollowsLast(ev)); from != nil {
+	if from := in.nodeOf(ev, 0, ev.FollowsLast()); from != nil {
 		in.names.exist(from, typ)
 	}
 	if to := in.nodeOf(ev, 1, false); to != nil {

@@ -41,15 +41,7 @@ const usualUmask = 0o022
 
 // openMode returns the permissions that an open gives a file that it makes.
 func openMode(ev *event.Event) uint32 {
-	switch ev.Op {
-	case event.OpOpen:
-		return uint32(ev.Args[2]) & 0o777
-	case event.OpOpenat:
-		return uint32(ev.Args[3]) & 0o777
-	case event.OpCreat:
-		return uint32(ev.Args[1]) & 0o777
-	}
-	return 0
+	return uint32(ev.Named("mode")) & 0o777
 }
 
 // provedByStat learns from what stat says of a file that the trace may have made.

@@ -32,10 +32,10 @@ func (in *inference) observe(ev *event.Event) {
 	if ev.Flags&event.Interrupted != 0 {
 		return
 	}
-	if h := inferenceRules[ev.Op]; h != nil {
+	if h := inferenceRules[ev.Effect()]; h != nil {
 		h(in, ev)
 	} else if ev.OK() && len(ev.Paths) == 1 && ev.Spec().Replay == event.Native {
-		in.nameExists(ev, effect.FollowsLast(ev))
+		in.nameExists(ev, ev.FollowsLast())
 	}
 }
 
@@ -70,81 +70,35 @@ func (in *inference) nameExists(ev *event.Event, follow bool) *object {
 	return in.names.exist(c, 0)
 }
 
-// inferenceRules say, by operation, what a call proves beyond that a name existed.
-var inferenceRules = map[event.Op]func(*inference, *event.Event){
-	event.OpOpen:          (*inference).openCall,
-	event.OpOpenat:        (*inference).openCall,
-	event.OpOpenat2:       (*inference).openCall,
-	event.OpCreat:         (*inference).openCall,
-	event.OpStat:          (*inference).statCall,
-	event.OpLstat:         (*inference).statCall,
-	event.OpFstat:         (*inference).statCall,
-	event.OpNewfstatat:    (*inference).statCall,
-	event.OpStatx:         (*inference).statCall,
-	event.OpAccess:        (*inference).accessCall,
-	event.OpFaccessat:     (*inference).accessCall,
-	event.OpFaccessat2:    (*inference).accessCall,
-	event.OpMkdir:         (*inference).nodeMade,
-	event.OpMkdirat:       (*inference).nodeMade,
-	event.OpSymlink:       (*inference).nodeMade,
-	event.OpSymlinkat:     (*inference).nodeMade,
-	event.OpMknod:         (*inference).nodeMade,
-	event.OpMknodat:       (*inference).nodeMade,
-	event.OpLink:          (*inference).linked,
-	event.OpLinkat:        (*inference).linked,
-	event.OpRead:          (*inference).readCall,
-	event.OpPread64:       (*inference).readCall,
-	event.OpReadv:         (*inference).readCall,
-	event.OpPreadv:        (*inference).readCall,
-	event.OpPreadv2:       (*inference).readCall,
-	event.OpMmapPread:     (*inference).readCall,
-	event.OpSendfile:      (*inference).readCall,
-	event.OpCopyFileRange: (*inference).readCall,
-	event.OpSplice:        (*inference).readCall,
-	event.OpWrite:         (*inference).wroteCall,
-	event.OpPwrite64:      (*inference).wroteCall,
-	event.OpWritev:        (*inference).wroteCall,
-	event.OpPwritev:       (*inference).wroteCall,
-	event.OpPwritev2:      (*inference).wroteCall,
-	event.OpMmapPwrite:    (*inference).wroteCall,
-	event.OpTruncate:      (*inference).wroteCall,
-	event.OpFtruncate:     (*inference).wroteCall,
-	event.OpFallocate:     (*inference).wroteCall,
-	event.OpIoctl:         (*inference).cloned,
-	event.OpChmod:         (*inference).chmodCall,
-	event.OpFchmod:        (*inference).chmodCall,
-	event.OpFchmodat:      (*inference).chmodCall,
-	event.OpFchmodat2:     (*inference).chmodCall,
-	event.OpChown:         (*inference).chownCall,
-	event.OpFchown:        (*inference).chownCall,
-	event.OpLchown:        (*inference).chownCall,
-	event.OpFchownat:      (*inference).chownCall,
-	event.OpSetxattr:      (*inference).setxattrCall,
-	event.OpLsetxattr:     (*inference).setxattrCall,
-	event.OpFsetxattr:     (*inference).setxattrCall,
-	event.OpRemovexattr:   (*inference).setxattrCall,
-	event.OpLremovexattr:  (*inference).setxattrCall,
-	event.OpFremovexattr:  (*inference).setxattrCall,
-	event.OpUtime:         (*inference).touched,
-	event.OpUtimes:        (*inference).touched,
-	event.OpFutimesat:     (*inference).touched,
-	event.OpUtimensat:     (*inference).touched,
-	event.OpUnlink:        (*inference).removed,
-	event.OpUnlinkat:      (*inference).removed,
-	event.OpRmdir:         (*inference).removed,
-	event.OpRename:        (*inference).renamed,
-	event.OpRenameat:      (*inference).renamed,
-	event.OpRenameat2:     (*inference).renamed,
-	event.OpReadlink:      (*inference).readlinkCall,
-	event.OpReadlinkat:    (*inference).readlinkCall,
-	event.OpGetdents:      (*inference).listed,
-	event.OpGetdents64:    (*inference).listed,
-	event.OpGetxattr:      (*inference).xattrCall,
-	event.OpLgetxattr:     (*inference).xattrCall,
-	event.OpFgetxattr:     (*inference).xattrCall,
-	event.OpChdir:         (*inference).dirCall,
-	event.OpLseek:         (*inference).soughtCall,
-	event.OpBind:          (*inference).boundCall,
+// inferenceRules say, by what a call does, what it proves beyond that a name existed.
+var inferenceRules = [event.NumEffects]func(*inference, *event.Event){
+	event.EffectOpen:        (*inference).openCall,
+	event.EffectStat:        (*inference).statCall,
+	event.EffectAccess:      (*inference).accessCall,
+	event.EffectMkdir:       (*inference).nodeMade,
+	event.EffectSymlink:     (*inference).nodeMade,
+	event.EffectMknod:       (*inference).nodeMade,
+	event.EffectLink:        (*inference).linked,
+	event.EffectRead:        (*inference).readCall,
+	event.EffectCopy:        (*inference).readCall,
+	event.EffectWrite:       (*inference).wroteCall,
+	event.EffectTruncate:    (*inference).wroteCall,
+	event.EffectAllocate:    (*inference).wroteCall,
+	event.EffectIoctl:       (*inference).cloned,
+	event.EffectChmod:       (*inference).chmodCall,
+	event.EffectChown:       (*inference).chownCall,
+	event.EffectSetXattr:    (*inference).setxattrCall,
+	event.EffectRemoveXattr: (*inference).setxattrCall,
+	event.EffectGetXattr:    (*inference).xattrCall,
+	event.EffectSetTimes:    (*inference).touched,
+	event.EffectUnlink:      (*inference).removed,
+	event.EffectRmdir:       (*inference).removed,
+	event.EffectRename:      (*inference).renamed,
+	event.EffectReadlink:    (*inference).readlinkCall,
+	event.EffectList:        (*inference).listed,
+	event.EffectChdir:       (*inference).dirCall,
+	event.EffectSeek:        (*inference).soughtCall,
+	event.EffectBind:        (*inference).boundCall,
 }
 
 func (in *inference) dirCall(ev *event.Event) {
@@ -304,7 +258,7 @@ func (in *inference) statted(ev *event.Event, st *effect.Stat, ok bool) *object 
 	}
 	f := ev.FileArg(0)
 	if len(ev.Paths) > 0 && (ev.Paths[0].Raw != "" || f == nil) {
-		c := in.nodeOf(ev, 0, effect.FollowsLast(ev))
+		c := in.nodeOf(ev, 0, ev.FollowsLast())
 		if c == nil {
 			return nil
 		}
@@ -334,11 +288,7 @@ func (in *inference) accessCall(ev *event.Event) {
 		return
 	}
 	const execute = 1
-	mode := ev.Args[2]
-	if ev.Op == event.OpAccess {
-		mode = ev.Args[1]
-	}
-	if o := in.nameExists(ev, effect.FollowsLast(ev)); o != nil && mode&execute != 0 && !o.changed {
+	if o := in.nameExists(ev, ev.FollowsLast()); o != nil && ev.Named("mode")&execute != 0 && !o.changed {
 		o.enters = true
 	}
 }
@@ -356,18 +306,16 @@ func (in *inference) nodeMade(ev *event.Event) {
 	in.names.existAbove(c)
 	in.names.unlink(c)
 	o := in.names.newFile()
-	switch ev.Op {
-	case event.OpMkdir, event.OpMkdirat:
+	switch ev.Effect() {
+	case event.EffectMkdir:
 		o.typ = tree.Dir
-	case event.OpSymlink, event.OpSymlinkat:
+	case event.EffectSymlink:
 		o.typ = tree.Symlink
 		if b := ev.BufArg(0); b != nil {
 			o.detail().target = effect.CString(b.Inline)
 		}
-	case event.OpMknod:
-		o.typ = effect.TypeOf(uint32(ev.Args[1]))
-	case event.OpMknodat:
-		o.typ = effect.TypeOf(uint32(ev.Args[2]))
+	case event.EffectMknod:
+		o.typ = effect.TypeOf(uint32(ev.Named("mode")))
 	}
 	in.names.assign(c, o)
 }
@@ -392,7 +340,7 @@ func (in *inference) linked(ev *event.Event) {
 		return
 	}
 	o := in.throughDescriptor(ev)
-	if from := in.nodeOf(ev, 0, effect.FollowsLast(ev) && ev.Op == event.OpLinkat); o == nil && from != nil {
+	if from := in.nodeOf(ev, 0, ev.FollowsLast()); o == nil && from != nil {
 		o = in.names.exist(from, 0)
 	}
 	if o == nil || o.typ == tree.Dir { // which has no second name
@@ -431,14 +379,12 @@ func (in *inference) removed(ev *event.Event) {
 		return
 	}
 	typ := tree.Type(0)
-	if ev.Op == event.OpRmdir || ev.Op == event.OpUnlinkat && ev.Args[2]&effect.AtRemoveDir != 0 {
+	if ev.Effect() == event.EffectRmdir {
 		typ = tree.Dir
 	}
 	in.names.exist(c, typ).linksSet = true
 	in.names.unlink(c)
 }
-
-const renameExchange = 2
 
 func (in *inference) renamed(ev *event.Event) {
 	if !ev.OK() {
@@ -455,7 +401,7 @@ func (in *inference) renamed(ev *event.Event) {
 		in.names.unlink(to)
 	case to == nil:
 		in.names.unlink(from)
-	case ev.Op == event.OpRenameat2 && ev.Args[4]&renameExchange != 0:
+	case ev.Exchanges():
 		in.names.exist(to, 0)
 		in.names.swap(from, to)
 	case from.obj == to.obj: // two names of one file: rename(2) does nothing
@@ -507,7 +453,7 @@ func (in *inference) readlinkCall(ev *event.Event) {
 // object returns the object that a call acts on, by descriptor or by name.
 func (in *inference) object(ev *event.Event) *object {
 	if len(ev.Paths) > 0 && (ev.Paths[0].Raw != "" || ev.FileArg(0) == nil) {
-		return in.nameExists(ev, effect.FollowsLast(ev))
+		return in.nameExists(ev, ev.FollowsLast())
 	}
 	if f := ev.FileArg(0); f != nil {
 		return in.open[f.Open]

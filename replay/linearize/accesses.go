@@ -98,7 +98,7 @@ func (t *accessCollector) readAccess(ev *event.Event, s *footprint) {
 
 func (t *accessCollector) writeAccess(ev *event.Event, s *footprint) {
 	if ev.Errno == 0 && ev.Ret > 0 && s.op != event.OpMmapPwrite {
-		t.writeUpTo(s.file, s.off+ev.Ret, s.off < 0 || appends(ev, s))
+		t.writeUpTo(s.file, s.off+ev.Ret, s.off < 0 || ev.Appends())
 		t.add(s.pos, accessWrite)
 	}
 }

@@ -28,24 +28,19 @@ func (st *Stage) findAttribute(ev *event.Event, s *footprint) bool {
 		return s.names[0] >= 0
 	}
 	f := &st.state.files[s.file]
-	mode := 1
-	switch s.op {
-	case event.OpFchmodat, event.OpFchmodat2:
-		mode = 2
-		fallthrough
-	case event.OpChmod, event.OpFchmod:
+	if s.does == event.EffectChmod {
 		if f.mode < 0 {
 			f.mode = st.state.newCell()
 			st.state.more = true
 		}
-		s.attr, s.value = f.mode, int64(ev.Args[mode]&permissions)
+		s.attr, s.value = f.mode, int64(ev.Named("mode")&permissions)
 		return true
 	}
-	name := ev.BufArg(1)
-	if name == nil {
+	name := ev.XattrName()
+	if name == "" {
 		return s.names[0] >= 0
 	}
-	key := attribute{s.file, maphash.Bytes(attributeSeed, name.Inline)}
+	key := attribute{s.file, maphash.String(attributeSeed, name)}
 	c, ok := st.state.byAttr[key]
 	if !ok {
 		if len(st.state.byAttr) > maxKnown/8 {
@@ -55,7 +50,7 @@ func (st *Stage) findAttribute(ev *event.Event, s *footprint) bool {
 		st.state.byAttr[key] = c
 	}
 	s.attr = c
-	if b := ev.BufArg(2); b != nil && len(b.Refs) == 0 && int64(len(b.Inline)) == b.Len &&
+	if b := ev.XattrValue(); b != nil && len(b.Refs) == 0 && int64(len(b.Inline)) == b.Len &&
 		(s.sets() || int64(len(b.Inline)) == ev.Ret) {
 		s.value = int64(maphash.Bytes(attributeSeed, b.Inline)&(1<<55-1) | 1)
 	}
@@ -63,22 +58,11 @@ func (st *Stage) findAttribute(ev *event.Event, s *footprint) bool {
 }
 
 // sets and removes report whether an extended attribute is given a value, or taken away.
-func (s *footprint) sets() bool {
-	return s.op == event.OpSetxattr || s.op == event.OpLsetxattr || s.op == event.OpFsetxattr
-}
-
-func (s *footprint) removes() bool {
-	return s.op == event.OpRemovexattr || s.op == event.OpLremovexattr || s.op == event.OpFremovexattr
-}
+func (s *footprint) sets() bool    { return s.does == event.EffectSetXattr }
+func (s *footprint) removes() bool { return s.does == event.EffectRemoveXattr }
 
 // changesMode reports whether the call is a chmod.
-func (s *footprint) changesMode() bool {
-	switch s.op {
-	case event.OpChmod, event.OpFchmod, event.OpFchmodat, event.OpFchmodat2:
-		return true
-	}
-	return false
-}
+func (s *footprint) changesMode() bool { return s.does == event.EffectChmod }
 
 // attribute explains a call on a file's mode or an extended attribute.
 func (s *state) attribute(ev *event.Event, sub *footprint) bool {
@@ -104,8 +88,8 @@ func (s *state) attribute(ev *event.Event, sub *footprint) bool {
 		return s.present(v)
 	case ev.Errno != 0:
 	case sub.sets():
-		if ev.Args[4]&create != 0 && !s.mustEqual(sub.attr, absent, UnexplainedResult) ||
-			ev.Args[4]&replace != 0 && !s.present(v) {
+		if ev.Named("flags")&create != 0 && !s.mustEqual(sub.attr, absent, UnexplainedResult) ||
+			ev.Named("flags")&replace != 0 && !s.present(v) {
 			return false
 		}
 		s.set(sub.attr, sub.value)
@@ -132,18 +116,11 @@ func (s *state) present(v int64) bool {
 // other users depend on more than is modelled.
 func (st *Stage) findAccess(ev *event.Event, s *footprint) {
 	const execute = 1
-	mode := 1
-	switch s.op {
-	case event.OpFaccessat, event.OpFaccessat2:
-		mode = 2
-		fallthrough
-	case event.OpAccess:
-		if s.names[0] < 0 || ev.UID != 0 || ev.Args[mode]&execute == 0 {
-			return
-		}
-		if s.file = st.state.names[s.names[0]].target; s.file >= 0 {
-			s.attr = st.state.files[s.file].mode
-		}
+	if s.does != event.EffectAccess || s.names[0] < 0 || ev.UID != 0 || ev.Named("mode")&execute == 0 {
+		return
+	}
+	if s.file = st.state.names[s.names[0]].target; s.file >= 0 {
+		s.attr = st.state.files[s.file].mode
 	}
 }
 

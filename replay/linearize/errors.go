@@ -56,7 +56,7 @@ func (s *state) inTheWay(ev *event.Event, sub *footprint) bool {
 	case classLink:
 		return s.mustExist(n, kindUnknown) && s.mustExist(to, kindUnknown)
 	case classRename:
-		if ev.Errno == syscall.EEXIST && sub.op == event.OpRenameat2 && ev.Args[4]&renameNoReplace != 0 {
+		if ev.Errno == syscall.EEXIST && ev.SparesTarget() {
 			return s.mustExist(n, kindUnknown) && s.mustExist(to, kindUnknown)
 		}
 		return s.mustExist(n, kindDir) && s.mustExist(to, kindDir) && s.mustBeEmpty(to, false)
@@ -96,14 +96,13 @@ func (s *state) missing(ev *event.Event, sub *footprint) bool {
 		return s.mustBeAbsent(n)
 	case classLink, classRename:
 		from, to := s.resolve(sub.names[0], sub.follow), sub.names[1]
-		exchange := sub.op == event.OpRenameat2 && ev.Args[4]&renameExchange != 0
 		if from < 0 {
 			return true
 		}
 		if v := s.peek(s.names[from].value); !exists(v) {
 			return s.mustBeAbsent(from)
 		}
-		if exchange {
+		if ev.Exchanges() {
 			return s.mustBeAbsent(to)
 		}
 		return s.parentMustBeAbsent(to)

@@ -46,7 +46,7 @@ func (s *state) write(ev *event.Event, sub *footprint) bool {
 		return true
 	}
 	size := s.files[sub.file].size
-	if appends(ev, sub) {
+	if ev.Appends() {
 		if sub.off < 0 {
 			if v := s.get(size); v != unknown {
 				s.set(size, v+ev.Ret)

@@ -35,55 +35,47 @@ const (
 	numClasses
 )
 
-// classes is by operation; requests have that of the call which they are like.
-var classes = func() (t [512]class) {
-	for c, ops := range [numClasses][]event.Op{
-		classOpen:     {event.OpOpen, event.OpOpenat, event.OpOpenat2, event.OpCreat},
-		classStat:     {event.OpStat, event.OpLstat, event.OpNewfstatat, event.OpStatx},
-		classFstat:    {event.OpFstat},
-		classReadlink: {event.OpReadlink, event.OpReadlinkat},
-		classLookup: {
-			event.OpAccess, event.OpFaccessat, event.OpFaccessat2, event.OpChown, event.OpLchown, event.OpFchownat,
-			event.OpUtime, event.OpUtimes, event.OpFutimesat, event.OpUtimensat, event.OpListxattr,
-			event.OpLlistxattr, event.OpStatfs, event.OpChdir,
-		},
-		classAttribute: {
-			event.OpChmod, event.OpFchmod, event.OpFchmodat, event.OpFchmodat2, event.OpSetxattr, event.OpLsetxattr,
-			event.OpFsetxattr, event.OpGetxattr, event.OpLgetxattr, event.OpFgetxattr, event.OpRemovexattr,
-			event.OpLremovexattr, event.OpFremovexattr,
-		},
-		classUnlink: {event.OpUnlink, event.OpUnlinkat, event.OpRmdir},
-		classMake: {
-			event.OpMkdir, event.OpMkdirat, event.OpSymlink, event.OpSymlinkat, event.OpMknod, event.OpMknodat,
-			event.OpBind,
-		},
-		classLink:     {event.OpLink, event.OpLinkat},
-		classRename:   {event.OpRename, event.OpRenameat, event.OpRenameat2},
-		classTruncate: {event.OpTruncate},
-		classList:     {event.OpGetdents64},
-		classLock:     {event.OpFlock, event.OpFcntl, event.OpClose},
-		classRead: {
-			event.OpRead, event.OpReadv, event.OpPread64, event.OpPreadv, event.OpPreadv2, event.OpMmapPread,
-		},
-		classWrite: {
-			event.OpWrite, event.OpWritev, event.OpPwrite64, event.OpPwritev, event.OpPwritev2, event.OpMmapPwrite,
-		},
-		classSeek:   {event.OpLseek},
-		classResize: {event.OpFtruncate, event.OpFallocate},
-		classCopy:   {event.OpCopyFileRange, event.OpSendfile, event.OpSplice},
-	} {
-		for _, op := range ops {
-			t[op] = class(c)
-		}
-	}
-	return t
-}()
+// classes is by what calls do, of names; see classOf.
+var classes = [event.NumEffects]class{
+	event.EffectOpen:        classOpen,
+	event.EffectStat:        classStat,
+	event.EffectReadlink:    classReadlink,
+	event.EffectAccess:      classLookup,
+	event.EffectChown:       classLookup,
+	event.EffectSetTimes:    classLookup,
+	event.EffectListXattr:   classLookup,
+	event.EffectStatFS:      classLookup,
+	event.EffectChdir:       classLookup,
+	event.EffectChmod:       classAttribute,
+	event.EffectSetXattr:    classAttribute,
+	event.EffectGetXattr:    classAttribute,
+	event.EffectRemoveXattr: classAttribute,
+	event.EffectUnlink:      classUnlink,
+	event.EffectRmdir:       classUnlink,
+	event.EffectMkdir:       classMake,
+	event.EffectSymlink:     classMake,
+	event.EffectMknod:       classMake,
+	event.EffectBind:        classMake,
+	event.EffectLink:        classLink,
+	event.EffectRename:      classRename,
+	event.EffectTruncate:    classTruncate,
+	event.EffectList:        classList,
+	event.EffectLock:        classLock,
+	event.EffectControl:     classLock,
+	event.EffectClose:       classLock,
+	event.EffectRead:        classRead,
+	event.EffectWrite:       classWrite,
+	event.EffectSeek:        classSeek,
+	event.EffectAllocate:    classResize,
+	event.EffectCopy:        classCopy,
+}
 
 // footprint is what an event accesses, in the terms of the state: found once in each
 // round, before the model is used.
 type footprint struct {
 	class      class
 	op         event.Op // the call, also of a request
+	does       event.Effect
 	follow     bool     // a symbolic link at the end of the first path is followed
 	flags      uint64   // of an open
 	kind       kind     // of what was opened, looked at or made
@@ -114,14 +106,25 @@ type footprint struct {
 func (s *footprint) classify(ev *event.Event) bool {
 	s.class = classNone
 	if ev.Kind == event.Call && ev.Flags&event.Interrupted == 0 {
-		if s.op = ev.Op.Like(); int(s.op) < len(classes) {
-			s.class = classes[s.op]
-		}
-		if s.op == event.OpFcntl {
-			s.class = lockOf(ev)
-		}
+		s.op, s.does = ev.Op.Like(), ev.Effect()
+		s.class = classOf(ev, s.does)
 	}
 	return s.class != classNone
+}
+
+func classOf(ev *event.Event, does event.Effect) class {
+	byName := len(ev.Paths) > 0
+	switch {
+	case does == event.EffectStat && !byName:
+		return classFstat
+	case does == event.EffectTruncate && !byName:
+		return classResize
+	case does == event.EffectControl:
+		return lockOf(ev)
+	case ev.Op == event.OpGetdents, ev.Op == event.OpCloseRange: // not modelled
+		return classNone
+	}
+	return classes[does]
 }
 
 // moves reports whether calls of a class change or report sizes, positions and content
@@ -132,7 +135,7 @@ func (c class) moves() bool { return c >= classRead }
 // event accesses nothing that calls can race for.
 func (st *Stage) findFootprint(ev *event.Event, s *footprint) bool {
 	*s = footprint{
-		class: s.class, op: s.op, number: s.number,
+		class: s.class, op: s.op, does: s.does, number: s.number,
 		listed: s.listed[:0], links: -1,
 		names: [2]int32{-1, -1}, file: -1, to: -1, pos: -1, toPos: -1, ranges: -1, off: -1, toOff: -1, size: -1,
 		mode: -1, attr: -1, value: unknown, leads: -1, found: -1,
@@ -214,7 +217,7 @@ func (st *Stage) findFile(ev *event.Event, s *footprint) bool {
 	case classSeek:
 		s.pos = st.state.position(f.Open, s.file)
 	case classRead, classWrite:
-		if atPosition(ev) {
+		if ev.AtPosition() {
 			s.pos = st.state.position(f.Open, s.file)
 		}
 		if s.class == classWrite && s.pos < 0 && f.Flags&event.OpenAppend != 0 {
@@ -222,24 +225,6 @@ func (st *Stage) findFile(ev *event.Event, s *footprint) bool {
 		}
 	}
 	return true
-}
-
-// atPosition reports whether a transfer uses the file's position.
-func atPosition(ev *event.Event) bool {
-	switch ev.Op {
-	case event.OpRead, event.OpWrite, event.OpReadv, event.OpWritev:
-		return true
-	case event.OpPread64, event.OpPwrite64, event.OpPreadv2, event.OpPwritev2:
-		return int64(ev.Args[3]) == -1 // only requests and the second pair have this
-	}
-	return false
-}
-
-// appends reports whether a write goes to the end of the file, wherever that is.
-func appends(ev *event.Event, s *footprint) bool {
-	const rwfAppend = 16
-	f := ev.FileArg(0)
-	return f != nil && f.Flags&event.OpenAppend != 0 || s.op == event.OpPwritev2 && ev.Args[5]&rwfAppend != 0
 }
 
 func (st *Stage) findCopy(ev *event.Event, s *footprint) bool {
@@ -298,7 +283,7 @@ func (st *Stage) findNames(ev *event.Event, s *footprint) bool {
 	if f := finders[s.class]; f != nil {
 		return f(st, ev, s)
 	}
-	s.follow = effect.FollowsLast(ev)
+	s.follow = ev.FollowsLast()
 	return s.names[0] >= 0
 }
 
@@ -307,7 +292,7 @@ func (st *Stage) findPair(ev *event.Event, s *footprint) bool {
 	if len(ev.Paths) < 2 || s.names[0] < 0 || s.names[1] < 0 {
 		return false
 	}
-	s.follow = s.op == event.OpLinkat && ev.Args[4]&effect.AtFollow != 0
+	s.follow = ev.FollowsLast()
 	if ev.OK() {
 		for _, f := range st.state.names[s.names[0]].files {
 			st.state.noteTarget(s.names[1], f)
@@ -333,7 +318,7 @@ func (st *Stage) findOpen(ev *event.Event, s *footprint) bool {
 }
 
 func (st *Stage) findStat(ev *event.Event, s *footprint) bool {
-	s.follow = effect.FollowsLast(ev)
+	s.follow = ev.FollowsLast()
 	if d, ok := effect.DecodeStat(ev, st.arch); ok && ev.OK() {
 		s.file, s.kind = st.state.file(st.state.devices.Inode(d)), kindOfMode(d.Mode)
 		s.mode = int64(d.Mode & permissions)
@@ -347,7 +332,7 @@ func (st *Stage) findStat(ev *event.Event, s *footprint) bool {
 
 func (st *Stage) findUnlink(ev *event.Event, s *footprint) bool {
 	s.kind = kindNotDir
-	if s.op == event.OpRmdir || s.op == event.OpUnlinkat && ev.Args[2]&effect.AtRemoveDir != 0 {
+	if s.does == event.EffectRmdir {
 		s.kind = kindDir
 	}
 	return s.names[0] >= 0
@@ -371,7 +356,7 @@ func (st *Stage) findReadlink(ev *event.Event, s *footprint) bool {
 }
 
 func (st *Stage) findNamedAttribute(ev *event.Event, s *footprint) bool {
-	s.follow = effect.FollowsLast(ev)
+	s.follow = ev.FollowsLast()
 	if s.names[0] >= 0 {
 		s.file = st.state.names[s.names[0]].target
 	}
@@ -379,7 +364,7 @@ func (st *Stage) findNamedAttribute(ev *event.Event, s *footprint) bool {
 }
 
 func (st *Stage) findLookup(ev *event.Event, s *footprint) bool {
-	s.follow = effect.FollowsLast(ev)
+	s.follow = ev.FollowsLast()
 	st.findAccess(ev, s)
 	return s.names[0] >= 0
 }
@@ -405,10 +390,10 @@ func (st *Stage) findMade(ev *event.Event, s *footprint) bool {
 		return s.names[0] >= 0
 	}
 	k, leads := kindOther, int32(-1)
-	switch s.op {
-	case event.OpMkdir, event.OpMkdirat:
+	switch s.does {
+	case event.EffectMkdir:
 		k = kindDir
-	case event.OpSymlink, event.OpSymlinkat:
+	case event.EffectSymlink:
 		k = kindLink
 		if b := ev.BufArg(0); b != nil {
 			leads = st.state.target(s.names[0], effect.CString(b.Inline))

@@ -134,7 +134,7 @@ func (k *kernel) stat(ev *event.Event, fd int, name string) outcome {
 			return outcome{skip: true}
 		}
 		err = unix.Fstat(k.fds[f.Open], &st)
-	case effect.FollowsLast(ev):
+	case ev.FollowsLast():
 		err = unix.Stat(name, &st)
 	default:
 		err = unix.Lstat(name, &st)

@@ -306,7 +306,7 @@ func (t *lockTable) noteRelease(ev *event.Event, ended bool) {
 	}
 	switch {
 	case ended:
-	case ev.Kind == event.Call && ev.OK() && (ev.Op == event.OpExecve || ev.Op == event.OpExecveat ||
+	case ev.OK() && (ev.Effect() == event.EffectExecute ||
 		ev.Op == event.OpDup2 || ev.Op == event.OpDup3 || ev.Op == event.OpCloseRange):
 	default:
 		return

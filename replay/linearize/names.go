@@ -393,18 +393,8 @@ func (s *state) link(_ *event.Event, sub *footprint) bool {
 	return s.create(to, v)
 }
 
-// Flags of renameat2 (linux/fs.h).
-const (
-	renameNoReplace = 1
-	renameExchange  = 2
-)
-
 func (s *state) rename(ev *event.Event, sub *footprint) bool {
 	from, to := sub.names[0], sub.names[1]
-	flags := uint64(0)
-	if sub.op == event.OpRenameat2 {
-		flags = ev.Args[4]
-	}
 	if !s.mustExist(from, kindUnknown) {
 		return false
 	}
@@ -420,14 +410,14 @@ func (s *state) rename(ev *event.Event, sub *footprint) bool {
 		defer s.forgetBelow(to, 0)
 	}
 	switch {
-	case flags&renameExchange != 0:
+	case ev.Exchanges():
 		if !s.mustExist(to, kindUnknown) {
 			return false
 		}
 		s.learn(from, s.peek(s.names[to].value))
 		s.learn(to, v)
 		return true
-	case flags&renameNoReplace != 0:
+	case ev.SparesTarget():
 		if !s.mustBeAbsent(to) || !s.parentMustExist(to) {
 			return false
 		}

@@ -26,8 +26,7 @@ func (o *Order) statsOrAccesses(ev *event.Event) {
 	if !ev.OK() {
 		return
 	}
-	switch ev.Op {
-	case event.OpStat, event.OpLstat, event.OpFstat, event.OpNewfstatat, event.OpStatx:
+	if ev.Effect() == event.EffectStat {
 		f.access(o, size, accessRead)
 		f.access(o, links, accessRead)
 	}

@@ -28,64 +28,47 @@ func (o *Order) uses(ev *event.Event) {
 		}
 	case event.Call:
 		o.everyone.pass(o, ev)
-		if int(ev.Op) < len(table) && table[ev.Op] != nil {
-			table[ev.Op](o, ev)
+		if use := table[ev.Effect()]; use != nil {
+			use(o, ev)
 		} else if len(ev.Paths) > 0 {
-			o.named(ev, 0, effect.FollowsLast(ev))
+			o.named(ev, 0, ev.FollowsLast())
 		}
 	}
 }
 
-// table has what a call uses, by operation. Calls that are not in it use the names that
-// they pass.
-var table [event.NumOps]func(*Order, *event.Event)
-
-func init() {
-	for _, row := range []struct {
-		use func(*Order, *event.Event)
-		ops []event.Op
-	}{
-		{(*Order).reads, []event.Op{
-			event.OpRead, event.OpPread64, event.OpReadv, event.OpPreadv, event.OpPreadv2, event.OpMmapPread,
-		}},
-		{(*Order).writes, []event.Op{
-			event.OpWrite, event.OpPwrite64, event.OpWritev, event.OpPwritev, event.OpPwritev2, event.OpMmapPwrite,
-		}},
-		{(*Order).copies, []event.Op{event.OpSendfile, event.OpCopyFileRange, event.OpSplice}},
-		{(*Order).seeks, []event.Op{event.OpLseek}},
-		{(*Order).truncates, []event.Op{event.OpTruncate, event.OpFtruncate}},
-		{(*Order).allocates, []event.Op{event.OpFallocate}},
-		{(*Order).syncs, []event.Op{event.OpFsync, event.OpFdatasync, event.OpSyncFileRange, event.OpMsync}},
-		{(*Order).syncsAll, []event.Op{event.OpSync, event.OpSyncfs}},
-		{(*Order).advises, []event.Op{event.OpFadvise64, event.OpReadahead}},
-		{(*Order).opensName, []event.Op{event.OpOpen, event.OpOpenat, event.OpOpenat2, event.OpCreat}},
-		{(*Order).statsOrAccesses, []event.Op{
-			event.OpStat, event.OpLstat, event.OpFstat, event.OpNewfstatat, event.OpStatx, event.OpAccess,
-			event.OpFaccessat, event.OpFaccessat2, event.OpGetxattr, event.OpLgetxattr, event.OpFgetxattr,
-			event.OpListxattr, event.OpLlistxattr, event.OpFlistxattr,
-		}},
-		{(*Order).setsAttributes, []event.Op{
-			event.OpChmod, event.OpFchmod, event.OpFchmodat, event.OpFchmodat2, event.OpChown, event.OpFchown,
-			event.OpLchown, event.OpFchownat, event.OpSetxattr, event.OpLsetxattr, event.OpFsetxattr,
-			event.OpRemovexattr, event.OpLremovexattr, event.OpFremovexattr, event.OpUtime, event.OpUtimes,
-			event.OpFutimesat, event.OpUtimensat,
-		}},
-		{(*Order).makes, []event.Op{
-			event.OpMkdir, event.OpMkdirat, event.OpMknod, event.OpMknodat, event.OpSymlink, event.OpSymlinkat,
-			event.OpBind,
-		}},
-		{(*Order).linksName, []event.Op{event.OpLink, event.OpLinkat}},
-		{(*Order).removes, []event.Op{event.OpUnlink, event.OpUnlinkat, event.OpRmdir}},
-		{(*Order).renames, []event.Op{event.OpRename, event.OpRenameat, event.OpRenameat2}},
-		{(*Order).lists, []event.Op{event.OpGetdents, event.OpGetdents64}},
-		{(*Order).locks, []event.Op{event.OpFlock}},
-		{(*Order).controls, []event.Op{event.OpFcntl}},
-		{(*Order).clones, []event.Op{event.OpIoctl}},
-	} {
-		for _, op := range row.ops {
-			table[op] = row.use
-		}
-	}
+// table has what a call uses, by what it does. Other calls use the names that they pass.
+var table = [event.NumEffects]func(*Order, *event.Event){
+	event.EffectRead:        (*Order).reads,
+	event.EffectWrite:       (*Order).writes,
+	event.EffectCopy:        (*Order).copies,
+	event.EffectSeek:        (*Order).seeks,
+	event.EffectTruncate:    (*Order).truncates,
+	event.EffectAllocate:    (*Order).allocates,
+	event.EffectSync:        (*Order).syncs,
+	event.EffectSyncAll:     (*Order).syncsAll,
+	event.EffectAdvise:      (*Order).advises,
+	event.EffectOpen:        (*Order).opensName,
+	event.EffectStat:        (*Order).statsOrAccesses,
+	event.EffectAccess:      (*Order).statsOrAccesses,
+	event.EffectGetXattr:    (*Order).statsOrAccesses,
+	event.EffectListXattr:   (*Order).statsOrAccesses,
+	event.EffectChmod:       (*Order).setsAttributes,
+	event.EffectChown:       (*Order).setsAttributes,
+	event.EffectSetXattr:    (*Order).setsAttributes,
+	event.EffectRemoveXattr: (*Order).setsAttributes,
+	event.EffectSetTimes:    (*Order).setsAttributes,
+	event.EffectMkdir:       (*Order).makes,
+	event.EffectMknod:       (*Order).makes,
+	event.EffectSymlink:     (*Order).makes,
+	event.EffectBind:        (*Order).makes,
+	event.EffectLink:        (*Order).linksName,
+	event.EffectUnlink:      (*Order).removes,
+	event.EffectRmdir:       (*Order).removes,
+	event.EffectRename:      (*Order).renames,
+	event.EffectList:        (*Order).lists,
+	event.EffectLock:        (*Order).locks,
+	event.EffectControl:     (*Order).controls,
+	event.EffectIoctl:       (*Order).clones,
 }
 
 // named reads the name that a path argument stands for. It returns it, nil if there is
@@ -158,7 +141,7 @@ func (n *name) fileOrNew() *file {
 // is read.
 func (o *Order) fileOrName(ev *event.Event) (*file, *name) {
 	if len(ev.Paths) > 0 && (ev.Paths[0].Raw != "" || ev.FileArg(0) == nil) {
-		n := o.named(ev, 0, effect.FollowsLast(ev))
+		n := o.named(ev, 0, ev.FollowsLast())
 		if n == nil {
 			return nil, nil
 		}
@@ -174,7 +157,7 @@ func (o *Order) reads(ev *event.Event) {
 	if o.piped(ev, fd) || f == nil {
 		return
 	}
-	if usesPosition(ev) {
+	if ev.AtPosition() {
 		if p := o.openOf(fd); p != nil {
 			p.pos.access(o, accessWrite)
 		}
@@ -201,17 +184,17 @@ func (o *Order) writes(ev *event.Event) {
 	if o.piped(ev, fd) || f == nil {
 		return
 	}
-	if usesPosition(ev) {
+	if ev.AtPosition() {
 		if p := o.openOf(fd); p != nil {
 			p.pos.access(o, accessWrite)
 		}
 	}
-	appends := appended(ev, fd)
+	appends := ev.Appends()
 	if appends {
 		f.access(o, size, accessWrite)
 	}
 	f.sync.pass(o, ev)
-	if !ev.OK() || ev.Offset < 0 || appends && !usesPosition(ev) { // which says where it was to write, not where it did
+	if !ev.OK() || ev.Offset < 0 || appends && !ev.AtPosition() { // which says where it was to write, not where it did
 		f.everything(o)
 		return
 	}
@@ -230,12 +213,6 @@ func (o *Order) writes(ev *event.Event) {
 	case f.alone == shared:
 		f.writesWithin(o, end)
 	}
-}
-
-// appended reports whether a write went to the end of the file, wherever it was to go.
-func appended(ev *event.Event, fd *event.File) bool {
-	const rwfAppend = 16
-	return fd.Flags&event.OpenAppend != 0 || ev.Op == event.OpPwritev2 && ev.Args[5]&rwfAppend != 0
 }
 
 // copies moves bytes between two files within the kernel.
@@ -435,7 +412,7 @@ func (o *Order) makes(ev *event.Event) {
 		n.what.access(o, accessRead)
 	default:
 		n.setFile(o, o.newFile(nil))
-		if ev.Op == event.OpSymlink || ev.Op == event.OpSymlinkat {
+		if ev.Effect() == event.EffectSymlink {
 			if b := ev.BufArg(0); b != nil {
 				n.target = effect.CString(b.Inline)
 				o.moved++
@@ -445,7 +422,7 @@ func (o *Order) makes(ev *event.Event) {
 }
 
 func (o *Order) linksName(ev *event.Event) {
-	from, to := o.named(ev, 0, ev.Op == event.OpLinkat && effect.FollowsLast(ev)), o.path(ev, 1, false)
+	from, to := o.named(ev, 0, ev.FollowsLast()), o.path(ev, 1, false)
 	if !ev.OK() {
 		if to != nil {
 			to.what.access(o, accessRead)
@@ -487,7 +464,6 @@ func (o *Order) removes(ev *event.Event) {
 }
 
 func (o *Order) renames(ev *event.Event) {
-	const exchange = 2
 	from, to := o.path(ev, 0, false), o.path(ev, 1, false)
 	switch {
 	case !ev.OK():
@@ -513,7 +489,7 @@ func (o *Order) renames(ev *event.Event) {
 		// Of a trace that is not true.
 		from.changed(o)
 		to.changed(o)
-	case ev.Op == event.OpRenameat2 && ev.Args[4]&exchange != 0:
+	case ev.Exchanges():
 		from.changed(o)
 		to.changed(o)
 		from.swap(o, to)
@@ -553,15 +529,4 @@ func (o *Order) clones(ev *event.Event) {
 			from.everything(o)
 		}
 	}
-}
-
-// usesPosition reports whether a call goes on from the open file's position.
-func usesPosition(ev *event.Event) bool {
-	switch ev.Op {
-	case event.OpRead, event.OpWrite, event.OpReadv, event.OpWritev:
-		return true
-	case event.OpPreadv2, event.OpPwritev2:
-		return int64(ev.Args[3]) == -1
-	}
-	return false
 }

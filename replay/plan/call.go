@@ -223,16 +223,14 @@ func (p *Planner) chooseOrdinary(t *Task, real bool) {
 
 // modelled reports whether an operation's effect is the model's alone.
 func modelled(op event.Op) bool {
-	switch op {
-	case event.OpDup, event.OpDup2, event.OpDup3, event.OpClose, event.OpCloseRange, event.OpUmask, event.OpMemfdCreate:
+	switch op.Effect() {
+	case event.EffectDup, event.EffectClose:
 		return true
 	}
-	return false
+	return op == event.OpUmask || op == event.OpMemfdCreate
 }
 
-func duplicates(op event.Op) bool {
-	return op == event.OpDup || op == event.OpDup2 || op == event.OpDup3 || op == event.OpPidfdGetfd
-}
+func duplicates(op event.Op) bool { return op.Effect() == event.EffectDup || op == event.OpPidfdGetfd }
 
 // GetFL and SetFL are the commands of fcntl that are repeated as they are: they read and set
 // status flags (asm-generic/fcntl.h).

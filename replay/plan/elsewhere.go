@@ -37,7 +37,7 @@ func (e elsewhere) observe(ev *event.Event) {
 		case event.NameTo:
 			now = from
 		case event.NameCreate:
-			now = ev.Op == event.OpSymlink || ev.Op == event.OpSymlinkat
+			now = ev.Effect() == event.EffectSymlink
 		}
 		if known {
 			e[name] = now

@@ -78,7 +78,7 @@ func (r *recentChanges) findUnsure(t *Task) {
 	if effect.SeeksDirectory(ev) && h != nil {
 		h.listedFrom = ev.Enter
 	}
-	if ev.Op != event.OpGetdents64 && ev.Op != event.OpGetdents || len(ev.Files) == 0 || h == nil {
+	if ev.Effect() != event.EffectList || len(ev.Files) == 0 || h == nil {
 		return
 	}
 	if h.listedFrom == 0 {

@@ -140,7 +140,7 @@ func (p *Planner) planEvent(t *Task) {
 	switch ev.Kind {
 	case event.Call:
 		p.planCall(t)
-		if ev.OK() && (ev.Op == event.OpChdir || ev.Op == event.OpFchdir) {
+		if ev.OK() && ev.Effect() == event.EffectChdir {
 			t.Dir.Sets, t.Dir.Publish = t.CwdAfter, t.SharedCwd
 		}
 	case event.Started:
@@ -172,11 +172,8 @@ func (p *Planner) idle(t *Task, th *thread) bool {
 // ordersOthers reports whether an event that is not repeated orders those that are: bytes go
 // through a pipe.
 func ordersOthers(ev *event.Event) bool {
-	switch ev.Op {
-	case event.OpRead, event.OpWrite, event.OpReadv, event.OpWritev:
-		return ev.Kind == event.Call && len(ev.Files) > 0 && event.FileType(ev.Files[0].Mode) == event.TypeFIFO
-	}
-	return false
+	return ev.Kind == event.Call && ev.AtPosition() && len(ev.Files) > 0 &&
+		event.FileType(ev.Files[0].Mode) == event.TypeFIFO
 }
 
 // followThreads follows which threads there are after an event of th.

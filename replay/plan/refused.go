@@ -36,12 +36,11 @@ func refused(t *Task) bool {
 // invalidByFiles reports whether it is the files that make a call invalid: readlink of what is no
 // link, or rename of a directory into itself.
 func invalidByFiles(ev *event.Event) bool {
-	switch ev.Op {
-	case event.OpReadlink, event.OpReadlinkat:
+	switch ev.Effect() {
+	case event.EffectReadlink:
 		return true
-	case event.OpRename, event.OpRenameat, event.OpRenameat2:
-		return len(ev.Paths) == 2 && strings.HasPrefix(ev.Paths[1].Abs, ev.Paths[0].Abs+"/") &&
-			(ev.Op != event.OpRenameat2 || ev.Args[4] == 0)
+	case event.EffectRename:
+		return len(ev.Paths) == 2 && strings.HasPrefix(ev.Paths[1].Abs, ev.Paths[0].Abs+"/") && ev.Named("flags") == 0
 	}
 	return false
 }

@@ -66,7 +66,7 @@ func (c *causes) remember(number uint64, names []string, handles []*plan.Handle)
 func alters(ev *event.Event, field string) bool {
 	switch ev.Spec().Class {
 	case event.Namespace:
-		return ev.Op != event.OpGetdents && ev.Op != event.OpGetdents64
+		return ev.Effect() != event.EffectList
 	case event.Descriptor:
 		return true
 	case event.Meta:
