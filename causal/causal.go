@@ -181,21 +181,21 @@ func (b *Builder) none() uint32 {
 
 // call notes what a call made, waited for or moved.
 func (b *Builder) call(i int, ev *event.Event) {
-	switch ev.Op {
-	case event.OpWait4, event.OpWaitid:
+	switch ev.Effect() {
+	case event.EffectWait:
 		if from, ok := b.ended[child{ev.Host, ev.PID, waitedFor(ev)}]; ok && ev.OK() {
 			b.edge(i, from, Wait)
 		}
 		return
-	case event.OpPipe, event.OpPipe2, event.OpSocketpair:
+	case event.EffectPair:
 		b.pair(ev)
 		return
 	}
 	named := false
-	switch ev.Op.Like() {
-	case event.OpConnect:
+	switch ev.Effect() {
+	case event.EffectConnect:
 		named = b.asks(i, ev)
-	case event.OpAccept, event.OpAccept4:
+	case event.EffectAccept:
 		named = b.takes(i, ev)
 	}
 	if named {

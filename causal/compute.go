@@ -147,9 +147,9 @@ func canSleep(ev *event.Event) bool {
 	case event.Wait, event.Socket, event.Lock, event.Data:
 		return true
 	case event.Process:
-		return ev.Op == event.OpWait4 || ev.Op == event.OpWaitid || ev.Op == event.OpVfork
+		return ev.Effect() == event.EffectWait || ev.Op == event.OpVfork
 	}
-	return isLock(ev) || ev.Op == event.OpOpen || ev.Op == event.OpOpenat
+	return isLock(ev) || ev.Effect() == event.EffectOpen
 }
 
 // timed reports whether a call returned because its time was over.

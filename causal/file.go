@@ -81,7 +81,7 @@ func (f *files) see(i int, line uint32, ev *event.Event) {
 			f.path(m, ev, spec, k, abs)
 		}
 	}
-	if ev.Op == event.OpGetdents64 || ev.Op == event.OpGetdents {
+	if ev.Effect() == event.EffectList {
 		if d := ev.FileArg(0); d != nil && d.Reached() != "" {
 			f.touch(name{ev.Host, true, d.Reached()}, m, false)
 		}
@@ -116,7 +116,7 @@ func (f *files) path(m mark, ev *event.Event, spec *event.Spec, k int, abs strin
 	f.touch(name{ev.Host, false, dir}, m, false)
 	if change {
 		f.touch(name{ev.Host, true, dir}, m, true)
-		if op := ev.Op.Like(); op == event.OpRmdir || op == event.OpUnlinkat {
+		if ev.Effect() == event.EffectRmdir {
 			f.touch(name{ev.Host, true, abs}, m, false)
 		}
 	}
@@ -199,11 +199,11 @@ func (f *files) content(m mark, ev *event.Event) {
 		f.extent(m, ev, ev.FileArg(event.ResultArg), 0, wholeFile, true)
 		return
 	}
-	switch ev.Op.Like() {
-	case event.OpFtruncate, event.OpFallocate:
+	switch ev.Effect() {
+	case event.EffectTruncate, event.EffectAllocate:
 		f.extent(m, ev, ev.FileArg(0), 0, wholeFile, true)
 		return
-	case event.OpFsync, event.OpFdatasync:
+	case event.EffectSync:
 		f.sync(m, ev, ev.FileArg(0))
 		return
 	}

@@ -179,11 +179,11 @@ func lockRange(b []byte) (kind uint16, from, to int64) {
 func (l *locks) replaced(i int, ev *event.Event) {
 	const cloexecFlag = 4 // of close_range(2)
 	switch {
-	case ev.Op == event.OpExecve || ev.Op == event.OpExecveat:
+	case ev.Effect() == event.EffectExecute:
 		l.lose(i, ev, func(h *lock) bool { return h.cloexec })
-	case (ev.Op == event.OpDup2 || ev.Op == event.OpDup3) && ev.Args[0] != ev.Args[1]:
+	case ev.Effect() == event.EffectDupTo && ev.Args[0] != ev.Args[1]:
 		l.lose(i, ev, func(h *lock) bool { return h.fd == int32(ev.Args[1]) })
-	case ev.Op == event.OpCloseRange && ev.Args[2]&cloexecFlag == 0:
+	case ev.Effect() == event.EffectCloseRange && ev.Args[2]&cloexecFlag == 0:
 		l.lose(i, ev, func(h *lock) bool {
 			return uint32(h.fd) >= uint32(ev.Args[0]) &&
 				uint32(h.fd) <= uint32(ev.Args[1])

@@ -137,19 +137,19 @@ func (b *Builder) socket(i int, ev *event.Event) {
 		b.sockets.known[k] = s
 	}
 	b.fromName(ev, f, s)
-	switch ev.Op.Like() {
-	case event.OpSocket:
+	switch ev.Effect() {
+	case event.EffectSocket:
 		s.kind = uint8(ev.Args[1] & sockType)
-	case event.OpBind, event.OpGetsockname:
+	case event.EffectBind, event.EffectTellName:
 		if a, ok := b.addressIn(ev); ok && !(a.unspecified() && s.local.ip() != "") {
 			s.local = a
 			b.owns(ev.Host, a.ip())
 		}
-	case event.OpConnect:
+	case event.EffectConnect:
 		b.connected(i, ev, k, s)
-	case event.OpAccept, event.OpAccept4:
+	case event.EffectAccept:
 		b.accepts(i, ev, s)
-	case event.OpSendto, event.OpRecvfrom, event.OpSendmsg, event.OpRecvmsg:
+	case event.EffectSend, event.EffectReceive:
 		if s.kind == sockDgram {
 			b.packet(i, ev, s)
 		}

@@ -77,7 +77,8 @@ func TestNamesOfFiles(t *testing.T) {
 		named := func(i int) string { return filepath.Join(e.dir, "work", strconv.Itoa(i), naming[i].as) }
 		e.recordNaming(t, args...)
 		for i, c := range naming {
-			for _, filter := range []string{"path = " + quoted(named(i)), "path under " + quoted(filepath.Dir(named(i)))} {
+			dir := filepath.Dir(named(i))
+			for _, filter := range []string{"path = " + quoted(named(i)), "path under " + quoted(dir)} {
 				out := e.says(t, "print", "a.tape", "--filter", filter+" and op = write")
 				if strings.Count(out, "write(") == 0 {
 					t.Errorf("%s: no write fits %s", c.name, filter)
@@ -92,7 +93,8 @@ func TestNamesOfFiles(t *testing.T) {
 		for i := range naming {
 			wanted[i] = "path = " + quoted(named(i))
 		}
-		e.recordNaming(t, append([]string{"--filter", "op = write and (" + strings.Join(wanted, " or ") + ")"}, args...)...)
+		filter := "op = write and (" + strings.Join(wanted, " or ") + ")"
+		e.recordNaming(t, append([]string{"--filter", filter}, args...)...)
 		for i, c := range naming {
 			out := e.says(t, "print", "a.tape", "--filter", wanted[i])
 			if strings.Count(out, "write(") == 0 {

@@ -48,10 +48,16 @@ const (
 	EffectControl                   // fcntl
 	EffectIoctl                     // ioctl
 	EffectDup                       // dup; fcntl's are commands of EffectControl
-	EffectClose                     // close, close_range
-	EffectPipe                      // pipe
-	EffectSocket                    // socket, socketpair
+	EffectDupTo                     // dup2, dup3: to a number, which they may close first
+	EffectClose                     // close
+	EffectCloseRange                // close_range
+	EffectPair                      // two descriptors that are connected: pipe, socketpair
+	EffectSocket                    // socket
+	EffectConnect                   // connect
 	EffectAccept                    // accept
+	EffectTellName                  // getsockname
+	EffectSend                      // sendto, sendmsg; not sendmmsg, whose result counts messages
+	EffectReceive                   // recvfrom, recvmsg; not recvmmsg
 	EffectExecute                   // execve
 	EffectFork                      // fork, vfork, clone
 	EffectWait                      // wait4, waitid
@@ -101,11 +107,17 @@ var effectOps = [numEffects][]Op{
 	EffectLock:        {OpFlock},
 	EffectControl:     {OpFcntl},
 	EffectIoctl:       {OpIoctl},
-	EffectDup:         {OpDup, OpDup2, OpDup3},
-	EffectClose:       {OpClose, OpCloseRange},
-	EffectPipe:        {OpPipe, OpPipe2},
-	EffectSocket:      {OpSocket, OpSocketpair},
+	EffectDup:         {OpDup},
+	EffectDupTo:       {OpDup2, OpDup3},
+	EffectClose:       {OpClose},
+	EffectCloseRange:  {OpCloseRange},
+	EffectPair:        {OpPipe, OpPipe2, OpSocketpair},
+	EffectSocket:      {OpSocket},
+	EffectConnect:     {OpConnect},
 	EffectAccept:      {OpAccept, OpAccept4},
+	EffectTellName:    {OpGetsockname},
+	EffectSend:        {OpSendto, OpSendmsg},
+	EffectReceive:     {OpRecvfrom, OpRecvmsg},
 	EffectExecute:     {OpExecve, OpExecveat},
 	EffectFork:        {OpFork, OpVfork, OpClone, OpClone3},
 	EffectWait:        {OpWait4, OpWaitid},

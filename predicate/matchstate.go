@@ -106,7 +106,7 @@ func (p *matchState) processes(ev *event.Event) {
 				p.told[child] = true
 			}
 		}
-	case ev.Kind == event.Call && p.programs != nil && (ev.Op == event.OpExecve || ev.Op == event.OpExecveat) &&
+	case p.programs != nil && ev.Effect() == event.EffectExecute &&
 		ev.OK():
 		if len(ev.Paths) == 0 {
 			return
@@ -200,11 +200,11 @@ func (p *matchState) program(ev *event.Event) string {
 // ends notes the addresses that a call gave a socket.
 func (p *matchState) ends(ev *event.Event) {
 	end, arg := peerEnd, 0
-	switch ev.Op.Like() {
-	case event.OpBind:
+	switch ev.Effect() {
+	case event.EffectBind:
 		end = localEnd
-	case event.OpConnect:
-	case event.OpAccept, event.OpAccept4:
+	case event.EffectConnect:
+	case event.EffectAccept:
 		arg = event.ResultArg
 	default:
 		return

@@ -82,17 +82,12 @@ func (p *positions) order(batch []*item) {
 
 // keyOf returns the position that a call moved.
 func keyOf(ev *event.Event) (positionKey, bool) {
-	switch ev.Op {
-	case event.OpRead, event.OpWrite, event.OpReadv, event.OpWritev:
-	default:
-		return positionKey{}, false
-	}
 	f := ev.FileArg(0)
-	if f == nil || !ev.OK() || ev.Kind != event.Call || ev.Offset < 0 || ev.Ret <= 0 {
+	if !ev.AtPosition() || f == nil || !ev.OK() || ev.Kind != event.Call || ev.Offset < 0 || ev.Ret <= 0 {
 		return positionKey{}, false
 	}
 	k := positionKey{dev: f.Dev, ino: f.Ino}
-	if f.Flags&fAppend == 0 || ev.Op == event.OpRead || ev.Op == event.OpReadv {
+	if f.Flags&fAppend == 0 || ev.Effect() == event.EffectRead {
 		k.pid, k.fd = ev.PID, f.FD
 	}
 	return k, true

@@ -20,7 +20,7 @@ type processes struct {
 
 func (p *processes) see(m *posix.Model, ev *event.Event) {
 	switch {
-	case ev.Kind == event.Call && (ev.Op == event.OpExecve || ev.Op == event.OpExecveat) && ev.OK():
+	case ev.Effect() == event.EffectExecute && ev.OK():
 		if p.programs == nil {
 			p.programs = map[uint32]string{}
 		}

@@ -52,11 +52,7 @@ func (t *totals) add(r *row) {
 }
 
 func isOpen(r *row) bool {
-	switch r.Op.Like() {
-	case event.OpOpen, event.OpOpenat, event.OpOpenat2, event.OpCreat, event.OpOpenByHandleAt:
-		return true
-	}
-	return false
+	return r.Op.Effect() == event.EffectOpen || r.Op == event.OpOpenByHandleAt
 }
 
 // process is a row of the table processes. A process id that is used again after
@@ -190,7 +186,7 @@ func (s *summary) addProcess(r *row) {
 	}
 	p.end, p.endWall = max(p.end, r.Exit), r.wall+r.Exit-r.Enter
 	p.comm = r.Comm
-	if (r.Op == event.OpExecve || r.Op == event.OpExecveat) && r.OK() && r.Kind == event.Call {
+	if r.Effect() == event.EffectExecute && r.OK() {
 		s.exec(p, r)
 	}
 	p.totals.add(r)

@@ -223,13 +223,8 @@ func (s *signer) note(ev *event.Event) {
 		return
 	}
 	const exclusive, temporary = event.OpenCreat | event.OpenExcl, event.OpenTmpfile
-	flags := uint64(0)
-	switch ev.Op.Like() {
-	case event.OpOpen:
-		flags = ev.Args[1]
-	case event.OpOpenat:
-		flags = ev.Args[2]
-	case event.OpMkdir, event.OpMkdirat:
+	flags := ev.OpenFlags()
+	if ev.Effect() == event.EffectMkdir {
 		flags = exclusive
 	}
 	if flags&temporary == temporary {

@@ -135,7 +135,7 @@ func (r *reader) start(parent *thread, ev *event.Event) {
 
 // exec notes the program of a thread.
 func (r *reader) exec(th *thread, ev *event.Event) {
-	if ev.Op != event.OpExecve && ev.Op != event.OpExecveat || !ev.OK() || len(ev.Paths) == 0 {
+	if ev.Effect() != event.EffectExecute || !ev.OK() || len(ev.Paths) == 0 {
 		return
 	}
 	th.exe = r.sign.name(ev.Host, pathOf(&ev.Paths[0]))
@@ -157,7 +157,7 @@ func (r *reader) wanted(ev *event.Event) bool {
 	switch {
 	case spec.NoCall:
 		return r.want[event.Memory]
-	case ev.Op == event.OpWait4 || ev.Op == event.OpWaitid || ev.Op == event.OpRtSigreturn:
+	case ev.Effect() == event.EffectWait || ev.Op == event.OpRtSigreturn:
 		return r.want[event.Wait] // depends on when children end and signals arrive
 	}
 	return r.want[spec.Class]

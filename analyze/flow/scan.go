@@ -106,7 +106,7 @@ func (s *scanner) see(ev *event.Event) error {
 		return nil
 	}
 	f := s.f
-	if ev.Op == event.OpExecve || ev.Op == event.OpExecveat {
+	if ev.Effect() == event.EffectExecute {
 		f.execs = append(f.execs, s.event)
 	}
 	ev.Host += s.host
@@ -264,12 +264,12 @@ func (s *scanner) forget(ev *event.Event) {
 	gone := func(id uint32, from int64) {
 		f.moves = append(f.moves, move{at: reset, event: s.event, object: id, n: uint32(min(from, writes-1)) | writes})
 	}
-	switch ev.Op.Like() { // requests do what their calls do
-	case event.OpFtruncate, event.OpTruncate:
+	switch ev.Effect() {
+	case event.EffectTruncate:
 		if file := ev.FileArg(0); file != nil && isFile(file) {
 			gone(s.object(ev, file, true), int64(ev.Args[1]))
 		}
-	case event.OpOpen, event.OpOpenat, event.OpCreat, event.OpOpenat2:
+	case event.EffectOpen:
 		flags := ev.OpenFlags()
 		file := ev.FileArg(event.ResultArg)
 		switch {
@@ -279,7 +279,7 @@ func (s *scanner) forget(ev *event.Event) {
 		case flags&event.OpenTrunc != 0 || flags&oNew == oNew:
 			gone(s.object(ev, file, true), 0)
 		}
-	case event.OpUnlink, event.OpUnlinkat, event.OpRename, event.OpRenameat, event.OpRenameat2:
+	case event.EffectUnlink, event.EffectRmdir, event.EffectRename:
 		host := f.order.Machine(ev.Host)
 		for i := range ev.Paths {
 			k := pathKey{host, ev.Paths[i].Abs}

@@ -206,7 +206,7 @@ func (c *collector) exited(p *living, ev *event.Event) {
 
 func (c *collector) call(p *living, ev *event.Event) {
 	p.Add(ev)
-	if (ev.Op == event.OpExecve || ev.Op == event.OpExecveat) && ev.OK() {
+	if ev.Effect() == event.EffectExecute && ev.OK() {
 		p.Programs = append(p.Programs, c.program(ev))
 		// Its other threads are gone, without events of their own in some recordings.
 		p.threads = map[uint32]bool{ev.PID: true}

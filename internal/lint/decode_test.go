@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/iotape/iotape/event"
 )
 
 // looksAtFiles are the folders that look at files of this machine, whose modes are not those of events.
@@ -61,4 +63,75 @@ func belongs(pkg string, folders []string) bool {
 func isNumber(e ast.Expr) bool {
 	lit, ok := e.(*ast.BasicLit)
 	return ok && lit.Kind == token.INT
+}
+
+// listsOperations are the folders that name the calls of one effect for another reason than what they do.
+var listsOperations = []string{
+	"event",           // says what calls do
+	"format",          // other tools' names and arguments of calls
+	"record/capture",  // calls of the kernel, by number
+	"record/internal", // the same
+	"causal/throttle", // the same, of calls that are held
+	"transform/anon",  // what the bytes of arguments mean
+	"replay/effect",   // which calls other tools left out, by name
+	"bench",           // workloads
+}
+
+// TestEffectsOnce holds lists of calls that do the same to event.Effect: a new call is added there, and nowhere else.
+func TestEffectsOnce(t *testing.T) {
+	byName := map[string]event.Op{}
+	for _, s := range event.Specs() {
+		byName["Op"+strings.ReplaceAll(strings.ToLower(s.Name), "_", "")] = s.Op
+	}
+	effectOf := func(e ast.Expr) event.Effect {
+		sel, ok := e.(*ast.SelectorExpr)
+		if !ok || !strings.HasPrefix(sel.Sel.Name, "Op") {
+			return event.EffectNone
+		}
+		return byName["Op"+strings.ToLower(sel.Sel.Name[2:])].Effect()
+	}
+	for _, f := range files(t) {
+		if f.test || belongs(f.pkg, listsOperations) {
+			continue
+		}
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			var list []ast.Expr
+			switch n := n.(type) {
+			case *ast.CaseClause:
+				list = n.List
+			case *ast.CompositeLit:
+				list = n.Elts
+			case *ast.BinaryExpr:
+				list = alternatives(n)
+			}
+			seen := map[event.Effect]bool{}
+			for _, e := range list {
+				effect := effectOf(e)
+				if effect != event.EffectNone && seen[effect] {
+					t.Errorf("%s: a list of calls that do the same: use event.Effect", f.set.Position(n.Pos()))
+					break
+				}
+				seen[effect] = true
+			}
+			return true
+		})
+	}
+}
+
+// alternatives returns what the comparisons of a condition compare with: of a == X || b == Y, X and Y.
+func alternatives(n *ast.BinaryExpr) (list []ast.Expr) {
+	switch n.Op {
+	case token.EQL, token.NEQ:
+		return []ast.Expr{n.Y}
+	case token.LOR, token.LAND:
+		for _, e := range []ast.Expr{n.X, n.Y} {
+			if p, ok := e.(*ast.ParenExpr); ok {
+				e = p.X
+			}
+			if b, ok := e.(*ast.BinaryExpr); ok {
+				list = append(list, alternatives(b)...)
+			}
+		}
+	}
+	return list
 }

@@ -376,7 +376,7 @@ func (w *History) process(h *host, ev *event.Event) *Process {
 		if ev.TID == ev.PID || p.Ended && p.Status == 0 {
 			p.Status = ev.Ret
 		}
-	case ev.Kind == event.Call && (ev.Op == event.OpExecve || ev.Op == event.OpExecveat) && ev.OK():
+	case ev.Effect() == event.EffectExecute && ev.OK():
 		w.exec(p, ev)
 	}
 	return p

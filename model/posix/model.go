@@ -179,7 +179,9 @@ func (m *Model) Apply(ev *event.Event) []event.OpenID {
 	case event.Call:
 		m.resolve(t, ev)
 		if ev.Flags&event.Interrupted == 0 {
-			if h := nameEffects[ev.Op.Like()]; h != nil {
+			if h := nameEffects[ev.Effect()]; h != nil {
+				h(m, t, ev)
+			} else if h := mountEffects[ev.Op]; h != nil {
 				h(m, t, ev)
 			}
 			if h := effects[ev.Op.Like()]; h != nil {

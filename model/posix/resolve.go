@@ -54,11 +54,7 @@ func (m *Model) resolve(t *Thread, ev *event.Event) {
 
 // makesInMemory reports whether the descriptors in a call's memory are new ones.
 func makesInMemory(op event.Op) bool {
-	switch op {
-	case event.OpPipe, event.OpPipe2, event.OpSocketpair, event.OpRecvmsg, event.OpRecvmmsg:
-		return true
-	}
-	return false
+	return op.Effect() == event.EffectPair || op == event.OpRecvmsg || op == event.OpRecvmmsg
 }
 
 // DescriptorPath takes apart a name that goes through a process's own descriptors,
@@ -217,32 +213,26 @@ var effects = map[event.Op]func(*Model, *Thread, *event.Event){
 	event.OpIoUringRegister: (*Model).registered,
 }
 
-// nameEffects are the operations that change which names files have, or tell it.
-var nameEffects = map[event.Op]func(*Model, *Thread, *event.Event){
-	event.OpRename:     (*Model).moved,
-	event.OpRenameat:   (*Model).moved,
-	event.OpRenameat2:  (*Model).moved,
-	event.OpUnlink:     (*Model).removed,
-	event.OpUnlinkat:   (*Model).removed,
-	event.OpRmdir:      (*Model).removed,
-	event.OpLink:       (*Model).named,
-	event.OpLinkat:     (*Model).named,
-	event.OpMkdir:      (*Model).created,
-	event.OpMkdirat:    (*Model).created,
-	event.OpMknod:      (*Model).created,
-	event.OpMknodat:    (*Model).created,
-	event.OpOpen:       (*Model).created,
-	event.OpOpenat:     (*Model).created,
-	event.OpOpenat2:    (*Model).created,
-	event.OpSymlink:    (*Model).linked,
-	event.OpSymlinkat:  (*Model).linked,
-	event.OpReadlink:   (*Model).readLink,
-	event.OpReadlinkat: (*Model).readLink,
-	event.OpPivotRoot:  (*Model).pivoted,
-	event.OpMount:      (*Model).mounted,
-	event.OpUmount2:    (*Model).unmounted,
-	event.OpMoveMount:  (*Model).attached,
-	event.OpFsconfig:   (*Model).configured,
+// nameEffects change which names files have, or tell it, by what calls do.
+var nameEffects = [event.NumEffects]func(*Model, *Thread, *event.Event){
+	event.EffectRename:   (*Model).moved,
+	event.EffectUnlink:   (*Model).removed,
+	event.EffectRmdir:    (*Model).removed,
+	event.EffectLink:     (*Model).named,
+	event.EffectMkdir:    (*Model).created,
+	event.EffectMknod:    (*Model).created,
+	event.EffectOpen:     (*Model).created,
+	event.EffectSymlink:  (*Model).linked,
+	event.EffectReadlink: (*Model).readLink,
+}
+
+// mountEffects change what is mounted.
+var mountEffects = map[event.Op]func(*Model, *Thread, *event.Event){
+	event.OpPivotRoot: (*Model).pivoted,
+	event.OpMount:     (*Model).mounted,
+	event.OpUmount2:   (*Model).unmounted,
+	event.OpMoveMount: (*Model).attached,
+	event.OpFsconfig:  (*Model).configured,
 }
 
 // requestEffects are those of requests that no call does.
@@ -289,8 +279,7 @@ func (m *Model) pair(t *Thread, ev *event.Event) {
 	}
 	for _, fd := range PairFDs(ev) {
 		f := event.File{FD: fd}
-		if ev.Op.Like() == event.OpPipe2 && ev.Args[1]&event.OpenCloexec != 0 ||
-			ev.Op == event.OpSocketpair && ev.Args[1]&event.OpenCloexec != 0 {
+		if ev.Op.Like() != event.OpPipe && ev.Args[1]&event.OpenCloexec != 0 { // SOCK_CLOEXEC is the same
 			f.Flags = event.OpenCloexec
 		}
 		m.open(t.Table, &f, ev.Exit)

@@ -311,7 +311,7 @@ func (g Group) leaveOut(r *trace.Record, spec *event.Spec) {
 func groupOf(spec *event.Spec, arg int) Group {
 	a := &spec.Args[arg]
 	switch {
-	case spec.Op == event.OpGetdents || spec.Op == event.OpGetdents64:
+	case spec.Op.Effect() == event.EffectList:
 		return GroupListings
 	case spec.Class == event.Meta && a.Dir == event.Out:
 		return GroupAttributes

@@ -185,34 +185,3 @@ func ContentArg(op event.Op) int {
 	}
 	return 1
 }
-
-// SourceOffset returns where a copy inside the kernel began to read; -1 if that is not known.
-func SourceOffset(ev *event.Event) int64 {
-	if ev.Op == event.OpSendfile {
-		return movedFrom(ev, 2, 1)
-	}
-	return movedFrom(ev, 1, 0)
-}
-
-// TargetOffset returns where a copy inside the kernel began to write; -1 if that is not known.
-func TargetOffset(ev *event.Event) int64 {
-	if ev.Op == event.OpSendfile {
-		return movedFrom(ev, -1, 0)
-	}
-	return movedFrom(ev, 3, 2)
-}
-
-// movedFrom takes the offset after the call from its argument, if one was passed,
-// or from the descriptor's position.
-func movedFrom(ev *event.Event, offArg, fdArg int) int64 {
-	if offArg >= 0 && ev.Args[offArg] != 0 {
-		if b := ev.BufArg(offArg); b != nil && len(b.Inline) >= 8 {
-			return int64(binary.LittleEndian.Uint64(b.Inline)) - ev.Ret
-		}
-		return -1
-	}
-	if f := ev.FileArg(fdArg); f != nil && f.Known {
-		return f.Pos - ev.Ret
-	}
-	return -1
-}

@@ -36,7 +36,8 @@ func TestAsCall(t *testing.T) {
 		AsCall(ev)
 		if c.op == event.OpUringSplice {
 			// Calls have the offset in memory, as it is afterwards.
-			if b := ev.BufArg(3); b == nil || TargetOffset(ev) != 100 {
+			_, to := ev.CopySides()
+			if b := ev.BufArg(3); b == nil || to.Start(ev) != 100 {
 				t.Errorf("%s: offset %+v", c.name, b)
 			}
 			ev.Args[3] = 1

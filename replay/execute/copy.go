@@ -7,7 +7,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/replay/effect"
 	"github.com/iotape/iotape/replay/options"
 	"github.com/iotape/iotape/replay/plan"
@@ -16,11 +15,11 @@ import (
 
 // copyIn writes what the recording copied from a pipe or socket.
 func (w *worker) copyIn(t *plan.Task) {
-	_, dst := effect.CopySides(t.Event.Op)
-	h := t.Files.FDs[dst]
+	_, to := t.Event.CopySides()
+	h := t.Files.FDs[to.FD]
 	off := int64(-1)
-	if explicitTarget(&t.Event) {
-		off = effect.TargetOffset(&t.Event)
+	if !to.AtPosition(&t.Event) {
+		off = to.Start(&t.Event)
 	}
 	data := t.Content.Data
 	for len(data) > 0 {
@@ -40,15 +39,11 @@ func (w *worker) copyIn(t *plan.Task) {
 	}
 }
 
-// explicitTarget reports whether a copy had an offset to write at.
-func explicitTarget(ev *event.Event) bool { return ev.Op != event.OpSendfile && ev.Args[3] != 0 }
-
 // copyOut reads what the recording copied to a pipe or socket, and checks it.
 func (w *worker) copyOut(t *plan.Task) {
-	src, _ := effect.CopySides(t.Event.Op)
-	h := t.Files.FDs[src]
-	explicit := t.Event.Args[1] != 0 && t.Event.Op != event.OpSendfile ||
-		t.Event.Op == event.OpSendfile && t.Event.Args[2] != 0
+	from, _ := t.Event.CopySides()
+	h := t.Files.FDs[from.FD]
+	explicit := !from.AtPosition(&t.Event)
 	want := int(max(0, min(t.Event.Ret, maxMoved)))
 	buf := t.Event.BufArg(effect.ContentArg(t.Event.Op))
 	compare := buf != nil && w.env.checks&options.CheckData != 0
@@ -66,7 +61,7 @@ func (w *worker) copyOut(t *plan.Task) {
 		var n int
 		var err error
 		if explicit {
-			n, err = unix.Pread(h.FD, part, effect.SourceOffset(&t.Event)+int64(got))
+			n, err = unix.Pread(h.FD, part, from.Start(&t.Event)+int64(got))
 		} else {
 			n, err = unix.Read(h.FD, part)
 		}

@@ -38,14 +38,14 @@ func (w *worker) asRequest(t *plan.Task, args *[event.MaxArgs]uintptr) (ret int6
 	case event.OpFdatasync:
 		const datasync = 1
 		ring, aio, q = asyncio.RingFsync, asyncio.AIOFdatasync, asyncio.Request{FD: q.FD}
-		if q.Flags = datasync; isAIO(t.Op) {
+		if q.Flags = datasync; t.Op.IsAIO() {
 			q.Flags = 0
 		}
 	default:
 		return 0, 0, false
 	}
 	var err error
-	if isAIO(t.Op) {
+	if t.Op.IsAIO() {
 		if w.aio == nil {
 			if w.aio, err = asyncio.NewAIO(); err != nil {
 				w.lacks(err, byCalls)
@@ -65,10 +65,6 @@ func (w *worker) asRequest(t *plan.Task, args *[event.MaxArgs]uintptr) (ret int6
 		ret, errno = w.ring.Do(&q)
 	}
 	return ret, errno, true
-}
-
-func isAIO(op event.Op) bool {
-	return op == event.OpAIOFdsync || op == event.OpAIOFsync || op.Like() != op && event.Lookup(op).Name[0] == 'a'
 }
 
 // byCalls is what is done about interfaces that the machine does not have.

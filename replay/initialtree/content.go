@@ -14,10 +14,10 @@ import (
 
 // readCall learns content.
 func (in *inference) readCall(ev *event.Event) {
-	src, _ := effect.CopySides(ev.Op)
-	off := ev.Offset
-	if ev.Spec().NeedsStop {
-		off = effect.SourceOffset(ev)
+	src, off := 0, ev.Offset
+	if ev.Effect() == event.EffectCopy {
+		from, _ := ev.CopySides()
+		src, off = from.FD, from.Start(ev)
 		in.copied(ev)
 	}
 	f := ev.FileArg(src)
@@ -109,13 +109,13 @@ func (in *inference) soughtCall(ev *event.Event) {
 
 // copied notes the destination of a copy inside the kernel.
 func (in *inference) copied(ev *event.Event) {
-	_, dst := effect.CopySides(ev.Op)
-	f := ev.FileArg(dst)
+	_, to := ev.CopySides()
+	f := ev.FileArg(to.FD)
 	if !ev.OK() || f == nil || ev.Ret <= 0 {
 		return
 	}
 	if o := in.open[f.Open]; o != nil {
-		if end := effect.TargetOffset(ev) + ev.Ret; end >= ev.Ret {
+		if end := to.Start(ev) + ev.Ret; end >= ev.Ret {
 			o.wrote(end-ev.Ret, end)
 		}
 		o.grown = true

@@ -121,7 +121,7 @@ func classOf(ev *event.Event, does event.Effect) class {
 		return classResize
 	case does == event.EffectControl:
 		return lockOf(ev)
-	case ev.Op == event.OpGetdents, ev.Op == event.OpCloseRange: // not modelled
+	case ev.Op == event.OpGetdents: // which has another layout, and is not modelled
 		return classNone
 	}
 	return classes[does]
@@ -228,22 +228,18 @@ func (st *Stage) findFile(ev *event.Event, s *footprint) bool {
 }
 
 func (st *Stage) findCopy(ev *event.Event, s *footprint) bool {
-	src, dst := effect.CopySides(s.op)
-	from, to := ev.FileArg(src), ev.FileArg(dst)
+	src, dst := ev.CopySides()
+	from, to := ev.FileArg(src.FD), ev.FileArg(dst.FD)
 	s.file, s.to = st.regular(from), st.regular(to)
-	offArgs := [2]int{1, 3}
-	if s.op == event.OpSendfile {
-		offArgs = [2]int{2, -1}
-	}
 	if s.file >= 0 {
-		s.off = effect.SourceOffset(ev)
-		if ev.Args[offArgs[0]] == 0 {
+		s.off = src.Start(ev)
+		if src.AtPosition(ev) {
 			s.pos = st.state.position(from.Open, s.file)
 		}
 	}
 	if s.to >= 0 {
-		s.toOff = effect.TargetOffset(ev)
-		if offArgs[1] < 0 || ev.Args[offArgs[1]] == 0 {
+		s.toOff = dst.Start(ev)
+		if dst.AtPosition(ev) {
 			s.toPos = st.state.position(to.Open, s.to)
 		}
 	}

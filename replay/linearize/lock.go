@@ -304,11 +304,11 @@ func (t *lockTable) noteRelease(ev *event.Event, ended bool) {
 	if !t.used {
 		return
 	}
-	switch {
-	case ended:
-	case ev.OK() && (ev.Effect() == event.EffectExecute ||
-		ev.Op == event.OpDup2 || ev.Op == event.OpDup3 || ev.Op == event.OpCloseRange):
-	default:
+	switch ev.Effect() {
+	case event.EffectExecute, event.EffectDupTo, event.EffectCloseRange:
+		ended = ended || ev.OK()
+	}
+	if !ended {
 		return
 	}
 	const most = 64

@@ -25,7 +25,7 @@ func (s *state) inSteps(sl *slot) bool {
 	}
 	switch sub.class {
 	case classOpen:
-		return (sub.op == event.OpOpen || sub.op == event.OpOpenat) && sub.file >= 0 &&
+		return ev.Spec().Arg("flags") >= 0 && sub.file >= 0 &&
 			s.raced(s.files[sub.file].size) && truncates(ev, sub)
 	case classLink:
 		return s.raced(s.names[sub.names[0]].value)
@@ -174,11 +174,7 @@ func (st *Stage) emitLookup(first *slot, ev *event.Event) {
 		Files: files, Count: -1, Flags: event.Synthetic,
 	}
 	f.Size = -1 // it was recorded after the truncation
-	flags := &ev.Args[1]
-	if ev.Op == event.OpOpenat {
-		flags = &ev.Args[2]
-	}
-	*flags &^= event.OpenTrunc
+	ev.Args[ev.Spec().Arg("flags")] &^= event.OpenTrunc
 	sl.tracked = sl.footprint.classify(rest) && st.findFootprint(rest, &sl.footprint)
 	sl.span = sl.footprint.spanOf(rest)
 	st.state.findAccesses(sl)

@@ -23,11 +23,11 @@ func (o *Order) piped(ev *event.Event, fd *event.File) bool {
 		p = &pipe{}
 		o.pipes[effect.InodeOf(fd)] = p
 	}
-	switch ev.Op {
-	case event.OpWrite, event.OpWritev:
+	switch ev.Effect() {
+	case event.EffectWrite:
 		p.writes = append(p.writes, written{p.wrote, p.wrote + ev.Ret, o.self})
 		p.wrote += ev.Ret
-	case event.OpRead, event.OpReadv:
+	case event.EffectRead:
 		p.read += ev.Ret
 		k := 0
 		for k < len(p.writes) && p.writes[k].end <= p.read {

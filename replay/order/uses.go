@@ -217,13 +217,13 @@ func (o *Order) writes(ev *event.Event) {
 
 // copies moves bytes between two files within the kernel.
 func (o *Order) copies(ev *event.Event) {
-	src, dst := effect.CopySides(ev.Op)
-	in, out := ev.FileArg(src), ev.FileArg(dst)
+	src, dst := ev.CopySides()
+	in, out := ev.FileArg(src.FD), ev.FileArg(dst.FD)
 	if from := o.fileOf(in); from != nil && !o.pipe(in) {
 		if p := o.openOf(in); p != nil {
 			p.pos.access(o, accessWrite)
 		}
-		at := effect.SourceOffset(ev)
+		at := src.Start(ev)
 		if ev.OK() && ev.Ret > 0 && at >= 0 {
 			from.content(o, accessRead, at, at+ev.Ret)
 		} else {
@@ -237,7 +237,7 @@ func (o *Order) copies(ev *event.Event) {
 		if p := o.openOf(out); p != nil {
 			p.pos.access(o, accessWrite)
 		}
-		at := effect.TargetOffset(ev)
+		at := dst.Start(ev)
 		if ev.OK() && at >= 0 {
 			to.content(o, accessWrite, at, at+max(ev.Ret, 1))
 		} else {

@@ -224,13 +224,15 @@ func (p *Planner) chooseOrdinary(t *Task, real bool) {
 // modelled reports whether an operation's effect is the model's alone.
 func modelled(op event.Op) bool {
 	switch op.Effect() {
-	case event.EffectDup, event.EffectClose:
+	case event.EffectDup, event.EffectDupTo, event.EffectClose, event.EffectCloseRange:
 		return true
 	}
 	return op == event.OpUmask || op == event.OpMemfdCreate
 }
 
-func duplicates(op event.Op) bool { return op.Effect() == event.EffectDup || op == event.OpPidfdGetfd }
+func duplicates(op event.Op) bool {
+	return op.Effect() == event.EffectDup || op.Effect() == event.EffectDupTo || op == event.OpPidfdGetfd
+}
 
 // GetFL and SetFL are the commands of fcntl that are repeated as they are: they read and set
 // status flags (asm-generic/fcntl.h).
@@ -316,8 +318,8 @@ func (p *Planner) findBaseDir(t *Task) {
 
 // planCopy plans a copy inside the kernel by which of its sides are real.
 func (p *Planner) planCopy(t *Task) {
-	src, dst := effect.CopySides(t.Event.Op)
-	switch in, out := t.Files.FDs[src], t.Files.FDs[dst]; {
+	from, to := t.Event.CopySides()
+	switch in, out := t.Files.FDs[from.FD], t.Files.FDs[to.FD]; {
 	case in != nil && out != nil:
 		t.Action = MakeCall
 	case out != nil:

@@ -47,11 +47,11 @@ const largeBytes = 16 << 20
 
 // findLarge notes what a large write by one buffer writes. It reports false of other tasks.
 func (t *Task) findLarge() bool {
-	if op := t.Event.Op; op != event.OpWrite && op != event.OpPwrite64 || t.Event.Ret < largeBytes {
+	if t.Event.Effect() != event.EffectWrite || t.Event.Spec().NoCall || t.Event.Ret < largeBytes {
 		return false
 	}
 	b := t.contentBuf(event.In)
-	if b == nil || b.Len != t.Event.Ret || b.Len > trace.MaxContentBytes {
+	if b == nil || b.Kind != event.KindBuf || b.Len != t.Event.Ret || b.Len > trace.MaxContentBytes {
 		return false
 	}
 	t.Content.Large = b

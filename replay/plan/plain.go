@@ -43,7 +43,7 @@ func (p *Planner) planPlain(t *Task) bool {
 		return false
 	}
 	s.Kind = StepRead
-	if ev.Op == event.OpPwrite64 || ev.Op == event.OpWrite {
+	if ev.Effect() == event.EffectWrite {
 		s.Kind = StepWrite
 	}
 	t.Action = MakeCall

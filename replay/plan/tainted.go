@@ -112,17 +112,17 @@ func (m taintedRanges) wrote(id effect.Inode, from, to int64, b *event.Buf) {
 // copied follows content that moves between two descriptors.
 func (m taintedRanges) copied(t *Task) {
 	ev := &t.Event
-	src, dst := effect.CopySides(ev.Op)
-	in, out := ev.FileArg(src), ev.FileArg(dst)
+	src, dst := ev.CopySides()
+	in, out := ev.FileArg(src.FD), ev.FileArg(dst.FD)
 	if in == nil || out == nil || ev.Ret <= 0 {
 		return
 	}
-	from, to := effect.SourceOffset(ev), effect.TargetOffset(ev)
+	from, to := src.Start(ev), dst.Start(ev)
 	if out.Flags&event.OpenAppend != 0 {
 		to = -1
 	}
 	unknown := false
-	if in.Known && t.Files.FDs[src] != nil {
+	if in.Known && t.Files.FDs[src.FD] != nil {
 		if from < 0 {
 			unknown = m.Ranges[effect.ContentOf(in)] != nil
 		} else {
@@ -130,7 +130,7 @@ func (m taintedRanges) copied(t *Task) {
 		}
 	}
 	t.Content.Tainted = t.Content.Tainted || unknown
-	if t.Files.FDs[dst] == nil || !out.Known {
+	if t.Files.FDs[dst.FD] == nil || !out.Known {
 		return
 	}
 	if t.Action == CopyIn {

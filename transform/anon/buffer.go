@@ -209,7 +209,7 @@ func (m *mapper) attribute(b []byte) string { return string(untilNUL(b)) }
 // directory says what numbers in a listing are: processes, or, as numFields, descriptors;
 // else they are names.
 func directory(ev *event.Event) Field {
-	if len(ev.Files) == 0 || ev.Op != event.OpGetdents64 && ev.Op != event.OpGetdents {
+	if len(ev.Files) == 0 || ev.Op.Effect() != event.EffectList {
 		return Path
 	}
 	dir := ev.Files[0].Path

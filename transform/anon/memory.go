@@ -316,11 +316,7 @@ func (m *mapper) textField(name string, b []byte) {
 }
 
 func isXattrList(op event.Op) bool {
-	switch op {
-	case event.OpListxattr, event.OpLlistxattr, event.OpFlistxattr, event.OpListxattrat:
-		return true
-	}
-	return false
+	return op.Effect() == event.EffectListXattr
 }
 
 // xattrName maps the name of an extended attribute behind its namespace. Those of

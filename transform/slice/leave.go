@@ -17,14 +17,18 @@ func MayLeaveOut(op event.Op) bool {
 		return false
 	}
 	switch op {
-	case event.OpLseek, event.OpGetdents, event.OpGetdents64:
-		return false // positions that cannot be made up for
 	case event.OpIoSubmit, event.OpIoGetevents, event.OpIoPgetevents, event.OpIoSetup, event.OpIoDestroy,
 		event.OpIoCancel, event.OpIoUringEnter:
 		return false // requests
 	case event.OpBind, event.OpConnect:
 		return false // addresses of sockets (package predicate)
-	case event.OpReadlink, event.OpReadlinkat, event.OpPrlimit64, event.OpGetrlimit:
+	case event.OpPrlimit64, event.OpGetrlimit:
+		return true
+	}
+	switch op.Effect() {
+	case event.EffectSeek, event.EffectList:
+		return false // positions that cannot be made up for
+	case event.EffectReadlink:
 		return true
 	}
 	switch s.Class {

@@ -22,29 +22,16 @@ func movesPosition(ev *event.Event) bool {
 	if !ev.OK() {
 		return false
 	}
-	switch ev.Op.Like() {
-	case event.OpLseek, event.OpGetdents, event.OpGetdents64, event.OpSendfile, event.OpSplice, event.OpCopyFileRange:
+	switch ev.Effect() {
+	case event.EffectSeek, event.EffectList, event.EffectCopy:
 		return true
 	}
-	return transfers(ev)
-}
-
-// transfers reports whether a call reads or writes at the position of its descriptor.
-func transfers(ev *event.Event) bool {
-	switch ev.Op.Like() {
-	case event.OpRead, event.OpReadv, event.OpWrite, event.OpWritev:
-		return true
-	case event.OpPreadv2, event.OpPwritev2:
-		return int64(ev.Args[3]) == -1
-	case event.OpPread64, event.OpPwrite64:
-		return ev.Op.IsUring() && int64(ev.Args[3]) == -1
-	}
-	return false
+	return ev.AtPosition()
 }
 
 // replaceable reports whether a call that moved a position can be left out where only
 // the position counts: where the next kept one begins is known from itself.
-func replaceable(ev *event.Event) bool { return transfers(ev) && ev.Op.Like() == ev.Op }
+func replaceable(ev *event.Event) bool { return ev.AtPosition() && ev.Op.Like() == ev.Op }
 
 // positioned reports whether a file has a position that counts.
 func positioned(f *event.File) bool {
@@ -57,12 +44,10 @@ func startOf(ev *event.Event, f *event.File) (start int64, ok bool) {
 	if !movesPosition(ev) || !positioned(f) || f.Open == 0 {
 		return 0, false
 	}
-	appends := f.Flags&event.OpenAppend != 0
-	switch op := ev.Op.Like(); {
-	case transfers(ev):
-		writes := op == event.OpWrite || op == event.OpWritev || op == event.OpPwritev2 || op == event.OpPwrite64
-		return ev.Offset, f.Arg == 0 && ev.Offset >= 0 && !(writes && appends)
-	case op == event.OpLseek:
+	switch {
+	case ev.AtPosition():
+		return ev.Offset, f.Arg == 0 && ev.Offset >= 0 && !(ev.Effect() == event.EffectWrite && ev.Appends())
+	case ev.Effect() == event.EffectSeek:
 		return ev.Ret - int64(ev.Args[1]), ev.Args[2] == seekCur
 	case copiesAtPosition(ev, f):
 		return f.Pos - ev.Ret, f.Pos >= ev.Ret
@@ -73,14 +58,12 @@ func startOf(ev *event.Event, f *event.File) (start int64, ok bool) {
 // copiesAtPosition reports whether a call with two files used the position of this one, and
 // not an offset in its arguments.
 func copiesAtPosition(ev *event.Event, f *event.File) bool {
-	appends := f.Flags&event.OpenAppend != 0
-	switch ev.Op.Like() {
-	case event.OpSendfile:
-		return f.Arg == 1 && ev.Args[2] == 0 || f.Arg == 0 && !appends
-	case event.OpSplice, event.OpCopyFileRange:
-		return f.Arg == 0 && ev.Args[1] == 0 || f.Arg == 2 && ev.Args[3] == 0 && !appends
+	if ev.Effect() != event.EffectCopy {
+		return false
 	}
-	return false
+	from, to := ev.CopySides()
+	appends := f.Flags&event.OpenAppend != 0
+	return int(f.Arg) == from.FD && from.AtPosition(ev) || int(f.Arg) == to.FD && to.AtPosition(ev) && !appends
 }
 
 // before returns the call that has to stand in front of an event, so that a file is where
@@ -121,7 +104,7 @@ func (p *positions) after(ev *event.Event) {
 		}
 		_, known := p.at[f.Open]
 		switch {
-		case moves && transfers(ev) && f.Arg == 0 && ev.Offset >= 0:
+		case moves && ev.AtPosition() && f.Arg == 0 && ev.Offset >= 0:
 			p.at[f.Open] = ev.Offset + ev.Ret
 		case moves, !known && (ev.Kind == event.Inherited || f.Arg == event.ResultArg):
 			p.at[f.Open] = f.Pos

@@ -126,9 +126,12 @@ func (c *selection) needs(ev *event.Event) bool {
 	default:
 		return false
 	}
+	switch ev.Effect() {
+	case event.EffectChdir, event.EffectChroot, event.EffectExecute:
+		return c.processes[p]
+	}
 	switch ev.Op {
-	case event.OpChdir, event.OpFchdir, event.OpGetcwd, event.OpChroot, event.OpUmask, event.OpUnshare, event.OpExecve,
-		event.OpExecveat, event.OpCloseRange:
+	case event.OpGetcwd, event.OpUmask, event.OpUnshare, event.OpCloseRange:
 		return c.processes[p]
 	}
 	for i := range ev.Files {

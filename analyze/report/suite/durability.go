@@ -66,26 +66,26 @@ func (v *durability) see(s *seen) {
 	if s.Kind != event.Call || !s.OK() {
 		return
 	}
-	switch s.Op.Like() {
-	case event.OpSync, event.OpSyncfs:
+	switch s.Effect() {
+	case event.EffectSyncAll:
 		for _, r := range v.files { // of other file systems too, with syncfs: a lower bound
 			r.synced(s.Exit)
 		}
 		clear(v.made)
 		return
-	case event.OpFsync, event.OpFdatasync, event.OpMsync, event.OpSyncFileRange:
+	case event.EffectSync:
 		v.sync(s)
 		return
-	case event.OpRename, event.OpRenameat, event.OpRenameat2:
+	case event.EffectRename:
 		v.renamed(s)
 		return
-	case event.OpUnlink, event.OpUnlinkat:
+	case event.EffectUnlink, event.EffectRmdir:
 		if f := v.c.files.named(s.Host, s.firstPath()); f != nil {
 			v.row(f).removed = true
 		}
 		v.entry(s.firstPath())
 		return
-	case event.OpClose:
+	case event.EffectClose:
 		v.closed(s)
 		return
 	}

@@ -218,10 +218,10 @@ func (c *collector) names(s *seen) {
 	if s.spec.Class != event.Namespace || !s.OK() || len(s.Paths) == 0 || s.Kind != event.Call {
 		return
 	}
-	switch s.Op.Like() {
-	case event.OpUnlink, event.OpUnlinkat:
+	switch s.Effect() {
+	case event.EffectUnlink:
 		c.remove(s.Host, s.Paths[0].Reached(), s.Exit)
-	case event.OpRename, event.OpRenameat, event.OpRenameat2:
+	case event.EffectRename:
 		if len(s.Paths) > 1 {
 			c.remove(s.Host, s.Paths[1].Reached(), s.Exit)
 			c.files.rename(s.Host, s.Paths[0].Reached(), s.Paths[1].Reached())
