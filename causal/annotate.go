@@ -141,7 +141,7 @@ func (a *annotator) add(ev *event.Event) {
 	switch ev.Kind {
 	case event.Forked:
 		a.nodes[thread{ev.Host, ev.Child}] = &node{line: -1, lastEnd: ev.Exit, last: -1, poll: -1}
-		if child := uint32(ev.Ret); child != ev.PID {
+		if child := ev.Fork().PID; child != ev.PID {
 			a.parents[thread{ev.Host, child}] = ev.PID
 		}
 	case event.Exited:
@@ -192,7 +192,7 @@ const maxChain = 16
 // woken notes a wake-up.
 func (a *annotator) woken(n *node, i int, ev *event.Event) {
 	a.sum.Woken++
-	if ev.Args[0] == 0 { // not in a call: it is let go on, or starts
+	if ev.Wakeup().In == event.OpUnknown { // not in a call: it is let go on, or starts
 		if n.last < 0 {
 			n.lastEnd = max(n.lastEnd, ev.Exit)
 		}

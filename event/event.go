@@ -62,19 +62,18 @@ type EventKind uint8
 // The kinds of events.
 const (
 	Call     EventKind = iota // a system call
-	Exited                    // a thread ended; Ret is the wait status
-	LossMark                  // events were lost here; Ret is their number
-	NoteMark                  // written by the user; the text is in Bufs[0]
-	Forked                    // a thread was made: Child is its id, Ret its process, Args[0] the Share bits
-	// state of a process at the start: Paths[0].Abs is its working directory, Args[0] its umask
+	Exited                    // a thread ended (ExitStatus)
+	LossMark                  // events were lost here (Loss)
+	NoteMark                  // written by the user (Note)
+	Forked                    // a thread was made (Fork)
+	// state of a process at the start: Paths[0].Abs is its working directory (Umask, Mounts)
 	Started
-	// Files[0] was open at the start; Args[0] is OwnFile if a followed process had opened it; see MappedFD
+	// Files[0] was open at the start, or mapped (OwnsFile, Mapping)
 	Inherited
-	// the thread was woken up, by thread Child of process Ret, or by an interrupt if Child is 0; Args[0] is the Op that
-	// it waited in
+	// the thread was woken up (Wakeup)
 	Woken
-	// a signal was delivered to the thread: Args[0] is its number, Args[1] the SignalAction, Bufs[0] the siginfo_t
-	// (SiginfoBytes of it; 4 if only the number is known)
+	// a signal was delivered to the thread (Signal); Bufs[0] is the siginfo_t (SiginfoBytes of it; 4 if only the number
+	// is known)
 	Signalled
 	// where the process runs and with what, as of now: package event/facts has the buffers
 	Described
@@ -84,20 +83,13 @@ const (
 // NumKinds is how many kinds of events there are; EventKind values are below it.
 const NumKinds = int(numKinds)
 
-// OwnFile says of an Inherited event that the descriptor is the program's own and
-// not part of its surroundings: the recording, or the part of it that was kept,
-// began while the program ran.
-const OwnFile = 1
-
-// MappedFD is the descriptor of an Inherited event that tells of a mapping: its file is
-// mapped at addresses from Args[1] to before Args[2].
+// MappedFD is the descriptor of an Inherited event that tells of a mapping (Event.Mapping).
 const MappedFD = -1
 
 // IsNonLeaderExec reports whether the event is the execve of a thread that is not its process's
 // first: what it does from now on it does under the number of that one, which is gone.
 func (ev *Event) IsNonLeaderExec() bool {
-	return ev.Kind == Call && (ev.Op == OpExecve || ev.Op == OpExecveat) && ev.TID != ev.PID && ev.Errno == 0 &&
-		ev.Flags&Interrupted == 0
+	return ev.Effect() == EffectExecute && ev.TID != ev.PID && ev.OK()
 }
 
 // Took returns how long the call took, in ns. It is not known, and 0, of what is no call, of calls

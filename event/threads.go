@@ -27,7 +27,7 @@ func (t *Threads) Follow(ev *Event) (ended bool) {
 	}
 	switch ev.Kind {
 	case Forked:
-		t.born(threadID{ev.Host, ev.Child}, uint32(ev.Ret))
+		t.born(threadID{ev.Host, ev.Child}, ev.Fork().PID)
 	case Exited:
 		return t.ends(id)
 	case Call:

@@ -91,8 +91,8 @@ func (p *matchState) see(ev *event.Event) {
 
 func (p *matchState) processes(ev *event.Event) {
 	switch {
-	case ev.Kind == event.Forked && uint32(ev.Ret) != ev.PID:
-		parent, child := process{ev.Host, ev.PID}, process{ev.Host, uint32(ev.Ret)}
+	case ev.Kind == event.Forked && ev.Fork().PID != ev.PID:
+		parent, child := process{ev.Host, ev.PID}, process{ev.Host, ev.Fork().PID}
 		if p.kin != nil {
 			p.kin[child] = p.own(child.pid) | p.kinOf(ev.Host, ev.PID, ev.PPID)
 		}

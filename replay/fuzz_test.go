@@ -85,7 +85,7 @@ func (n *numbers) event(clock *int64) event.Event {
 		return ev
 	case k < 16:
 		ev.Kind = event.Inherited
-		ev.Args[0] = event.OwnFile
+		ev.SetOwnsFile(true)
 		ev.Files = []event.File{{FD: int32(n.value()), Known: true,
 			Mode: fuzzModes[int(n.next())%len(fuzzModes)] | 0o644, Ino: uint64(n.next() % 8), Nlink: 1,
 			Path: fuzzNames[int(n.next())%len(fuzzNames)]}}

@@ -126,8 +126,8 @@ func (a *assembler) begin(f *trace.Frame) error {
 func (a *assembler) lost(at, n uint64, reason uint32) {
 	a.losses[reason] += n
 	it := a.newItem(at)
-	it.ev = event.Event{Kind: event.LossMark, Enter: int64(at), Exit: int64(at), Ret: int64(n), Offset: -1, Count: -1}
-	it.ev.Args[0] = uint64(reason)
+	it.ev = event.Event{Enter: int64(at), Exit: int64(at), Offset: -1, Count: -1}
+	it.ev.SetLoss(event.Loss{Records: n, Reason: reason})
 	a.queue.push(it)
 }
 

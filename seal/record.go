@@ -39,14 +39,13 @@ func (a *assembler) record(r *trace.Record) error {
 		t.comm = string(comm)
 	case trace.RecFork:
 		it := a.simple(r, event.Forked)
-		it.ev.Child, it.ev.Ret = r.ChildTID, int64(r.Child)
-		it.ev.Args[0] = r.Share
+		it.ev.SetFork(event.Fork{PID: r.Child, TID: r.ChildTID, Share: r.Share})
 		a.inherit(r)
 		a.queue.push(it)
 	case trace.RecExit:
 		a.finishCall(a.thread(r.TID), r.TID)
 		it := a.simple(r, event.Exited)
-		it.ev.Ret = r.Ret
+		it.ev.SetExitStatus(event.ExitStatus(r.Ret))
 		a.queue.push(it)
 		delete(a.threads, r.TID)
 		for k := range a.requests { // few or none
@@ -56,8 +55,7 @@ func (a *assembler) record(r *trace.Record) error {
 		}
 	case trace.RecWake:
 		it := a.simple(r, event.Woken)
-		it.ev.Child, it.ev.Ret = r.ChildTID, int64(r.Child)
-		it.ev.Args[0] = uint64(r.Op)
+		it.ev.SetWakeup(event.Wakeup{PID: r.Child, TID: r.ChildTID, In: event.Op(r.Op)})
 		a.queue.push(it)
 	case trace.RecLoss:
 		a.lost(r.Exit, r.Count, r.Reason)
@@ -96,7 +94,7 @@ func (a *assembler) signal(r *trace.Record) {
 	}
 	info := bytes.Clone(r.Pieces[0].Data[:min(len(r.Pieces[0].Data), event.SiginfoBytes)])
 	it := a.simple(r, event.Signalled)
-	it.ev.Args[0], it.ev.Args[1] = uint64(event.SignalNumber(info)), uint64(r.Flags&0xff)
+	it.ev.SetSignal(event.SignalNumber(info), event.SignalAction(r.Flags&0xff))
 	it.ev.Bufs = append(it.ev.Bufs,
 		event.Buf{Dir: event.Out, Kind: event.KindStruct, Len: int64(len(info)), Inline: info})
 	a.queue.push(it)
@@ -107,10 +105,8 @@ func (a *assembler) atStart(r *trace.Record) {
 	switch r.Type {
 	case trace.RecFile:
 		it := a.simple(r, event.Inherited)
-		if r.Flags&trace.FileOwn != 0 {
-			it.ev.Args[0] = event.OwnFile
-		}
-		it.ev.Args[3] = uint64(r.Flags >> trace.FileOverShift)
+		it.ev.SetOwnsFile(r.Flags&trace.FileOwn != 0)
+		it.ev.SetOpenedOver(r.Flags >> trace.FileOverShift)
 		for i := range r.Objects {
 			f := file(&r.Objects[i])
 			f.Arg, f.Open = 0, event.OpenID(r.Objects[i].Open)
@@ -132,7 +128,7 @@ func (a *assembler) atStart(r *trace.Record) {
 		}
 	case trace.RecStart:
 		it := a.simple(r, event.Started)
-		it.ev.Args[0] = uint64(r.Umask)
+		it.ev.SetUmask(r.Umask)
 		trace.TakeStart(&it.ev, r.Pieces)
 		a.queue.push(it)
 	}

@@ -113,20 +113,21 @@ func (w *stateWriter) state(ev *event.Event) {
 	}
 	switch ev.Kind {
 	case event.Forked:
-		r.Type, r.Child, r.ChildTID, r.Share = trace.RecFork, uint32(ev.Ret), ev.Child, ev.Args[0]
+		fork := ev.Fork()
+		r.Type, r.Child, r.ChildTID, r.Share = trace.RecFork, fork.PID, fork.TID, fork.Share
 	case event.Started:
-		r.Type, r.Umask = trace.RecStart, uint32(ev.Args[0])
+		r.Type, r.Umask = trace.RecStart, ev.Umask()
 		r.Pieces = trace.StartPieces(ev)
 	case event.Inherited:
 		f := &ev.Files[0]
-		if f.FD == event.MappedFD {
+		if _, _, mapped := ev.Mapping(); mapped {
 			return // streams have no record of that
 		}
 		r.Type = trace.RecFile
-		if ev.Args[0] == event.OwnFile {
+		if ev.OwnsFile() {
 			r.Flags = trace.FileOwn
 		}
-		r.Flags |= uint32(ev.Args[3]) << trace.FileOverShift
+		r.Flags |= ev.OpenedOver() << trace.FileOverShift
 		r.Objects = []trace.Object{{
 			Open: uint32(f.Open), FD: f.FD, Ino: f.Ino, Dev: kernelDev(f.Dev), Rdev: kernelDev(f.Rdev), Mode: f.Mode, Flags: f.Flags,
 			Size: f.Size, Pos: f.Pos, Nlink: f.Nlink, UID: f.UID, GID: f.GID,

@@ -98,7 +98,7 @@ func (r *reader) see(ev *event.Event) {
 	case event.Exited:
 		th := r.thread(ev)
 		r.sign.h.Reset()
-		r.sign.number(uint64(ev.Kind), uint64(ev.Ret))
+		r.sign.number(uint64(ev.Kind), uint64(ev.ExitStatus()))
 		th.calls = append(th.calls, call{r.sign.h.Sum64(), ev.Seq})
 		delete(r.alive, threadKey{ev.Host, ev.TID})
 	case event.Started, event.Inherited:
@@ -128,7 +128,8 @@ func (r *reader) add(parent, th *thread) {
 }
 
 func (r *reader) start(parent *thread, ev *event.Event) {
-	th := &thread{host: ev.Host, pid: uint32(ev.Ret), tid: ev.Child, own: uint32(ev.Ret) == ev.Child, comm: parent.comm,
+	made := ev.Fork()
+	th := &thread{host: ev.Host, pid: made.PID, tid: made.TID, own: made.PID == made.TID, comm: parent.comm,
 		exe: parent.exe, argv: parent.argv}
 	r.add(parent, th)
 }

@@ -161,12 +161,13 @@ func (c *collector) add(parent *living, k key, ev *event.Event) *living {
 }
 
 func (c *collector) forked(p *living, ev *event.Event) {
-	if ev.Args[0]&event.ShareThread != 0 {
+	made := ev.Fork()
+	if made.IsThread() {
 		p.threads[ev.Child] = true
 		p.Threads++
 		return
 	}
-	k := key{ev.Host, uint32(ev.Ret)}
+	k := key{ev.Host, made.PID}
 	if c.alive[k] != nil { // its own first events came before
 		return
 	}

@@ -82,7 +82,7 @@ func (r *Phases) end(p *Phase, at int64) {
 func (p *Phase) see(e *event.Event) {
 	switch e.Kind {
 	case event.LossMark:
-		p.Lost += uint64(max(e.Ret, 0))
+		p.Lost += e.Loss().Records
 	case event.Call:
 		if took, known := p.Add(e); known {
 			p.MaxNS = max(p.MaxNS, took)

@@ -332,7 +332,7 @@ func (c *collector) quality(e *event.Event) {
 	q := &c.stat.Quality
 	if e.Kind == event.LossMark {
 		q.LossMarks++
-		q.LostRecords += uint64(max(e.Ret, 0))
+		q.LostRecords += e.Loss().Records
 	}
 	if e.Flags&event.Interrupted != 0 {
 		q.Interrupted++

@@ -96,7 +96,7 @@ func readTape(events iter.Seq2[*event.Event, error], scope *Scope, hosts []strin
 		case event.LossMark:
 			return nil, errors.New("events were lost: the calls of the recorded run cannot be counted")
 		case event.Forked:
-			f.onFork(ev.TID, ev.Child, ev.Args[0]&event.ShareThread != 0)
+			f.onFork(ev.TID, ev.Child, ev.Fork().IsThread())
 		case event.Call:
 			if !isIO[ev.Op] || ev.Flags&(event.Interrupted|event.Compat) != 0 || f[ev.TID] == nil && len(f) > 0 {
 				continue

@@ -40,10 +40,11 @@ func (t *Tracker) See(ev *event.Event) {
 		d.Env, d.Args = bytes.Clone(inline(ev, PartEnv)), bytes.Clone(inline(ev, PartArgs))
 		t.known[key] = d
 	case event.Forked:
-		if uint32(ev.Ret) == ev.PID {
+		made := ev.Fork().PID
+		if made == ev.PID {
 			return
 		}
-		child := id{ev.Host, uint32(ev.Ret)}
+		child := id{ev.Host, made}
 		if d := t.known[id{ev.Host, ev.PID}]; d != nil {
 			t.known[child] = d
 		} else {

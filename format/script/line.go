@@ -296,24 +296,26 @@ func (w *writer) appendMark(dst []byte, ev *event.Event) []byte {
 	}
 	switch ev.Kind {
 	case event.Exited:
-		number("exit", uint64(ev.Ret))
+		number("exit", uint64(ev.ExitStatus()))
 		delete(w.threads, ev.TID)
 		delete(w.cpu, ev.TID)
 	case event.LossMark:
-		number("lost", uint64(ev.Ret))
-		number(" reason", ev.Args[0])
+		loss := ev.Loss()
+		number("lost", loss.Records)
+		number(" reason", uint64(loss.Reason))
 	case event.NoteMark:
 		dst = append(dst, "note "...)
 		if len(ev.Bufs) > 0 {
 			dst = stracetext.AppendQuoted(dst, ev.Bufs[0].Inline)
 		}
 	case event.Forked:
-		number("fork", uint64(ev.Child))
-		number(" process", uint64(ev.Ret))
-		dst = appendHex(append(dst, " share "...), ev.Args[0])
+		fork := ev.Fork()
+		number("fork", uint64(fork.TID))
+		number(" process", uint64(fork.PID))
+		dst = appendHex(append(dst, " share "...), fork.Share)
 		delete(w.cpu, ev.Child)
 		child := w.threads[ev.TID]
-		if child.pid = uint32(ev.Ret); ev.Args[0]&event.ShareThread == 0 {
+		if child.pid = fork.PID; !fork.IsThread() {
 			child.ppid = ev.PID
 		}
 		if _, ok := w.threads[ev.Child]; !ok {
@@ -326,7 +328,7 @@ func (w *writer) appendMark(dst []byte, ev *event.Event) []byte {
 			dir = ev.Paths[0].Abs
 		}
 		dst = stracetext.AppendQuoted(dst, []byte(dir))
-		dst = strconv.AppendUint(append(dst, " umask 0"...), ev.Args[0], 8)
+		dst = strconv.AppendUint(append(dst, " umask 0"...), uint64(ev.Umask()), 8)
 		if len(ev.Paths) > 1 { // it is not the machine's
 			dst = stracetext.AppendQuoted(append(dst, " root "...), []byte(ev.Paths[1].Abs))
 		}
@@ -347,17 +349,18 @@ func (w *writer) appendMark(dst []byte, ev *event.Event) []byte {
 			}
 		}
 	case event.Woken:
-		number("woken", uint64(ev.Child))
-		number(" process", uint64(ev.Ret))
-		if op := event.Op(ev.Args[0]); op.Known() {
-			dst = append(append(dst, " in "...), op.String()...)
+		by := ev.Wakeup()
+		number("woken", uint64(by.TID))
+		number(" process", uint64(by.PID))
+		if by.In.Known() {
+			dst = append(append(dst, " in "...), by.In.String()...)
 		}
 	}
 	return dst
 }
 
 func (w *writer) appendInherited(dst []byte, ev *event.Event) []byte {
-	if len(ev.Files) > 0 && ev.Files[0].FD == event.MappedFD {
+	if _, _, mapped := ev.Mapping(); mapped {
 		// Only a part of a recording has such, and no stream can say it.
 		return w.appendNote(append(dst, "# mapped: "...), &ev.Files[0], true)
 	}
@@ -367,7 +370,7 @@ func (w *writer) appendInherited(dst []byte, ev *event.Event) []byte {
 		dst = strconv.AppendInt(append(dst, ' '), int64(f.FD), 10)
 		dst = w.appendNote(dst, f, true)
 	}
-	if ev.Args[0]&event.OwnFile != 0 {
+	if ev.OwnsFile() {
 		dst = append(dst, " own"...)
 	}
 	return dst

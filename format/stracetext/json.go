@@ -128,32 +128,35 @@ func (p *Printer) appendStamp(dst []byte, ns int64) []byte {
 func (p *Printer) jsonMark(dst []byte, e *event.Event) []byte {
 	switch e.Kind {
 	case event.Exited:
-		if sig := e.Ret & 0x7f; sig != 0 {
-			dst = putWord(dst, "signal", event.SignalName(int(sig)))
-			if e.Ret&0x80 != 0 {
+		status := e.ExitStatus()
+		if sig := status.Signal(); sig != 0 {
+			dst = putWord(dst, "signal", event.SignalName(sig))
+			if status.DumpedCore() {
 				dst = putTrue(dst, "core")
 			}
 			return dst
 		}
-		return putInt(dst, "status", e.Ret>>8&0xff)
+		return putInt(dst, "status", int64(status.Code()))
 	case event.LossMark:
-		dst = putUint(dst, "lost", uint64(e.Ret))
-		return putText(dst, "reason", trace.LossReason(uint32(e.Args[0])))
+		loss := e.Loss()
+		dst = putUint(dst, "lost", loss.Records)
+		return putText(dst, "reason", trace.LossReason(loss.Reason))
 	case event.NoteMark:
 		if len(e.Bufs) > 0 {
 			return putText(dst, "text", p.content(&e.Bufs[0], int(e.Bufs[0].Len)))
 		}
 	case event.Forked:
-		if e.Args[0]&event.ShareThread != 0 {
+		if e.Fork().IsThread() {
 			return putTrue(dst, "thread")
 		}
 	case event.Woken:
-		if e.Child != 0 {
-			dst = putUint(dst, "by_pid", uint64(e.Ret))
-			dst = putUint(dst, "by_tid", uint64(e.Child))
+		by := e.Wakeup()
+		if by.TID != 0 {
+			dst = putUint(dst, "by_pid", uint64(by.PID))
+			dst = putUint(dst, "by_tid", uint64(by.TID))
 		}
-		if op := event.Op(e.Args[0]); op != event.OpUnknown && op.Known() {
-			dst = putWord(dst, "in", op.String())
+		if by.In.Known() {
+			dst = putWord(dst, "in", by.In.String())
 		}
 	case event.Signalled:
 		sig, action := e.Signal()
@@ -172,7 +175,7 @@ func (p *Printer) jsonMark(dst []byte, e *event.Event) []byte {
 		}
 	case event.Started:
 		dst = append(key(dst, "umask"), '"')
-		return append(appendOctal(dst, e.Args[0]), '"')
+		return append(appendOctal(dst, uint64(e.Umask())), '"')
 	}
 	return dst
 }

@@ -110,7 +110,7 @@ func (p *Printer) appendStyledMark(dst []byte, e *event.Event) []byte {
 	switch {
 	case e.Kind == event.Signalled:
 		mark = p.o.Style.Notable
-	case e.Kind == event.LossMark, e.Kind == event.Exited && e.Ret != 0:
+	case e.Kind == event.LossMark, e.Kind == event.Exited && e.ExitStatus() != 0:
 		mark = p.o.Style.Bad
 	}
 	return p.restyle(p.appendMark(dst, e), at, mark)
@@ -120,44 +120,47 @@ func (p *Printer) appendStyledMark(dst []byte, e *event.Event) []byte {
 func (p *Printer) appendMark(dst []byte, e *event.Event) []byte {
 	switch e.Kind {
 	case event.Exited:
-		if sig := e.Ret & 0x7f; sig != 0 {
+		status := e.ExitStatus()
+		if sig := status.Signal(); sig != 0 {
 			dst = append(dst, "+++ killed by "...)
-			dst = append(dst, event.SignalName(int(sig))...)
-			if e.Ret&0x80 != 0 {
+			dst = append(dst, event.SignalName(sig)...)
+			if status.DumpedCore() {
 				dst = append(dst, " (core dumped)"...)
 			}
 		} else {
 			dst = append(dst, "+++ exited with "...)
-			dst = strconv.AppendInt(dst, e.Ret>>8&0xff, 10)
+			dst = strconv.AppendInt(dst, int64(status.Code()), 10)
 		}
 		return append(dst, " +++"...)
 	case event.LossMark:
+		loss := e.Loss()
 		dst = append(dst, "--- lost "...)
-		dst = strconv.AppendInt(dst, e.Ret, 10)
+		dst = strconv.AppendUint(dst, loss.Records, 10)
 		dst = append(dst, " records: "...)
-		dst = append(dst, trace.LossReason(uint32(e.Args[0]))...)
+		dst = append(dst, trace.LossReason(loss.Reason)...)
 	case event.NoteMark:
 		dst = append(dst, "--- note "...)
 		if len(e.Bufs) > 0 {
 			dst = appendQuoted(dst, p.content(&e.Bufs[0], int(e.Bufs[0].Len)))
 		}
 	case event.Forked:
-		if e.Args[0]&event.ShareThread != 0 {
+		if e.Fork().IsThread() {
 			dst = append(dst, "--- new thread "...)
 		} else {
 			dst = append(dst, "--- new process "...)
 		}
 		dst = strconv.AppendUint(dst, uint64(e.Child), 10)
 	case event.Woken:
+		by := e.Wakeup()
 		dst = append(dst, "--- woken by "...)
-		if e.Child == 0 {
+		if by.TID == 0 {
 			dst = append(dst, "an interrupt"...)
 		} else {
-			dst = strconv.AppendUint(dst, uint64(e.Child), 10)
+			dst = strconv.AppendUint(dst, uint64(by.TID), 10)
 		}
-		if op := event.Op(e.Args[0]); op != event.OpUnknown && op.Known() {
+		if by.In.Known() {
 			dst = append(dst, " in "...)
-			dst = append(dst, op.String()...)
+			dst = append(dst, by.In.String()...)
 		}
 	case event.Signalled:
 		dst = p.appendSignalled(dst, e)
@@ -169,11 +172,11 @@ func (p *Printer) appendMark(dst []byte, e *event.Event) []byte {
 			dst = appendQuoted(dst, []byte(e.Paths[0].Abs))
 		}
 		dst = append(dst, ", umask "...)
-		dst = appendOctal(dst, e.Args[0])
+		dst = appendOctal(dst, uint64(e.Umask()))
 	case event.Inherited:
 		dst = append(dst, "--- inherited "...)
 		if len(e.Files) > 0 {
-			if e.Files[0].FD == event.MappedFD {
+			if _, _, mapped := e.Mapping(); mapped {
 				dst = append(dst, "a mapping of"...)
 			} else {
 				dst = strconv.AppendInt(dst, int64(e.Files[0].FD), 10)

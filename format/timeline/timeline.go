@@ -187,7 +187,8 @@ func (w *walk) id() uint64 {
 func (w *walk) step(m *history.EventContext) error {
 	switch m.Kind {
 	case event.LossMark:
-		return w.sink.Mark(&Mark{Time: m.Exit, Name: "events lost", Args: []Arg{{Name: "events", Number: m.Ret}}})
+		return w.sink.Mark(&Mark{Time: m.Exit, Name: "events lost",
+			Args: []Arg{{Name: "events", Number: int64(m.Loss().Records)}}})
 	case event.Forked:
 		w.arrows.fork(m.Event)
 		return nil
@@ -217,7 +218,7 @@ func (w *walk) step(m *history.EventContext) error {
 			in = w.arrows.wake(m.Event)
 		}
 		return w.sink.Mark(&Mark{Track: &th.lanes[0].Track, Time: m.Exit, Name: "woken", In: in,
-			Args: []Arg{{Name: "by thread", Number: int64(m.Child)}, {Name: "in", Text: event.Op(m.Args[0]).String()}}})
+			Args: []Arg{{Name: "by thread", Number: int64(m.Child)}, {Name: "in", Text: m.Wakeup().In.String()}}})
 	case event.Signalled:
 		sig, action := m.Signal()
 		return w.sink.Mark(&Mark{Track: &th.lanes[0].Track, Time: m.Exit, Name: event.SignalName(sig),
@@ -227,7 +228,7 @@ func (w *walk) step(m *history.EventContext) error {
 			Args: []Arg{{Name: "text", Text: w.note(m.Event)}}})
 	case event.Exited:
 		err := w.sink.Mark(&Mark{Track: &th.lanes[0].Track, Time: m.Exit, Name: "exited",
-			Args: []Arg{{Name: "wait status", Number: m.Ret}}})
+			Args: []Arg{{Name: "wait status", Number: int64(m.ExitStatus())}}})
 		if err == nil {
 			err = w.opened(m)
 		}

@@ -363,7 +363,7 @@ func (w *History) process(h *host, ev *event.Event) *Process {
 	}
 	switch {
 	case ev.Kind == event.Forked:
-		if pid := uint32(ev.Ret); pid == ev.PID {
+		if pid := ev.Fork().PID; pid == ev.PID {
 			p.threads++
 		} else {
 			c := h.start(ev, pid, ev.PID, ev.Exit)
@@ -374,7 +374,7 @@ func (w *History) process(h *host, ev *event.Event) *Process {
 			p.Ended = true
 		}
 		if ev.TID == ev.PID || p.Ended && p.Status == 0 {
-			p.Status = ev.Ret
+			p.Status = int64(ev.ExitStatus())
 		}
 	case ev.Effect() == event.EffectExecute && ev.OK():
 		w.exec(p, ev)

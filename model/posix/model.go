@@ -225,12 +225,13 @@ func (m *Model) inherit(t *Thread, ev *event.Event, f *event.File) {
 	if t.FS.Mounts == nil { // else it is a state, whose names are true
 		f.Real = m.fromKernel(t, nameOf(f.Path, f.Real)).other()
 	}
+	from, to, mapped := ev.Mapping()
 	switch known := key != 0 && o != nil && o.refs > 0; {
-	case f.FD == event.MappedFD:
+	case mapped:
 		if !known {
 			o = m.made(f)
 		}
-		m.hold(t.Space, mapping{ev.Args[1], ev.Args[2], o})
+		m.hold(t.Space, mapping{from, to, o})
 		o.describe(f)
 	case known:
 		m.install(t.Table, f.FD, o, f.Flags&event.OpenCloexec != 0, 0)
@@ -239,8 +240,8 @@ func (m *Model) inherit(t *Thread, ev *event.Event, f *event.File) {
 		o = m.open(t.Table, f, 0)
 		o.stat = true
 	}
-	o.Given = ev.Args[0] != event.OwnFile
-	if through := m.restored.bind(uint32(ev.Args[3])); through != nil {
+	o.Given = !ev.OwnsFile()
+	if through := m.restored.bind(ev.OpenedOver()); through != nil {
 		o.Now.over = through
 	}
 	if key != 0 {
@@ -250,8 +251,9 @@ func (m *Model) inherit(t *Thread, ev *event.Event, f *event.File) {
 
 // fork makes the child of a Forked event.
 func (m *Model) fork(t *Thread, ev *event.Event) {
-	share := ev.Args[0]
-	c := &Thread{TID: ev.Child, PID: uint32(ev.Ret), FS: t.FS, Table: t.Table, Space: t.Space}
+	made := ev.Fork()
+	share := made.Share
+	c := &Thread{TID: made.TID, PID: made.PID, FS: t.FS, Table: t.Table, Space: t.Space}
 	if share&event.ShareFS == 0 || share&event.NewMounts != 0 {
 		fs := *t.FS
 		fs.users = 0

@@ -132,7 +132,7 @@ func (m *Model) started(t *Thread, ev *event.Event) {
 	if s != nil {
 		t.FS.mounts = int(s.Entered)
 	}
-	t.FS.Umask = uint32(ev.Args[0])
+	t.FS.Umask = ev.Umask()
 }
 
 // remount gives a namespace the mounts that it had.

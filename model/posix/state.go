@@ -76,7 +76,7 @@ func (s *state) relations(threads []*Thread) bool {
 			continue
 		}
 		ev := s.put(event.Forked, threads[best])
-		ev.Child, ev.Ret, ev.Args[0] = t.TID, int64(t.PID), share
+		ev.SetFork(event.Fork{PID: t.PID, TID: t.TID, Share: share})
 		if !s.yield(ev) {
 			return false
 		}
@@ -88,7 +88,7 @@ func (s *state) thread(t *Thread) bool {
 	if !s.fs[t.FS] {
 		s.fs[t.FS] = true
 		ev := s.put(event.Started, t)
-		ev.Args[0] = uint64(t.FS.Umask)
+		ev.SetUmask(t.FS.Umask)
 		if dir := t.FS.Cwd; dir != "" || t.FS.Root != "" {
 			ev.Paths = append(ev.Paths, event.Path{Raw: dir, Abs: dir, Real: t.FS.realCwd})
 		}
@@ -123,7 +123,7 @@ func (s *state) thread(t *Thread) bool {
 		slices.SortFunc(mappings, func(a, b mapping) int { return cmp.Compare(a.from, b.from) })
 		for _, p := range mappings {
 			ev := s.inherited(t, p.file, event.MappedFD)
-			ev.Args[1], ev.Args[2] = p.from, p.to
+			ev.SetMapping(p.from, p.to)
 			if !s.yield(ev) {
 				return false
 			}
@@ -134,10 +134,8 @@ func (s *state) thread(t *Thread) bool {
 
 func (s *state) inherited(t *Thread, o *OpenFile, fd int32) *event.Event {
 	ev := s.put(event.Inherited, t)
-	if !o.Given {
-		ev.Args[0] = event.OwnFile
-	}
-	ev.Args[3] = uint64(s.mounts.number(o.Now.over))
+	ev.SetOwnsFile(!o.Given)
+	ev.SetOpenedOver(uint32(s.mounts.number(o.Now.over)))
 	f := s.facts.file(o)
 	f.Arg, f.FD = 0, fd
 	ev.Files = append(ev.Files, f)

@@ -37,7 +37,8 @@ func whatThreadsWereAt(name string, calls map[uint32]string) string {
 		}
 		k := key{ev.Host, ev.TID}
 		if ev.Kind != event.Call {
-			if ev.Kind == event.Exited && last[k].what != "" && !last[k].in && ev.Ret != int64(syscall.SIGKILL) {
+			byItself := ev.Kind == event.Exited && ev.ExitStatus().Signal() != int(syscall.SIGKILL)
+			if byItself && last[k].what != "" && !last[k].in {
 				delete(last, k) // it ended by itself
 				order = slices.DeleteFunc(order, func(o key) bool { return o == k })
 			}

@@ -109,7 +109,7 @@ func (r *recorded) read(ctx context.Context, stream io.Reader) error {
 			defer r.mu.Unlock()
 			r.see(ev)
 			if ev.Kind == event.LossMark {
-				r.lost += uint64(max(ev.Ret, 0))
+				r.lost += ev.Loss().Records
 			} else if m == nil || m.Match(ev) {
 				r.table.Count(ev)
 			}

@@ -341,6 +341,7 @@ func (n Numbers) Event(ev *event.Event) {
 	}
 	ev.PID, ev.TID = of(ev.PID), of(ev.TID)
 	if ev.Kind == event.Forked {
-		ev.Child, ev.Ret = of(ev.Child), int64(of(uint32(ev.Ret)))
+		fork := ev.Fork()
+		ev.SetFork(event.Fork{PID: of(fork.PID), TID: of(fork.TID), Share: fork.Share})
 	}
 }

@@ -174,7 +174,7 @@ const maxUnseen = 1 << 16
 func (in *inference) process(ev *event.Event) {
 	switch ev.Kind {
 	case event.Forked:
-		if made := uint32(ev.Ret); made != ev.PID && len(in.unseen) < maxUnseen {
+		if made := ev.Fork().PID; made != ev.PID && len(in.unseen) < maxUnseen {
 			in.unseen[made] = true
 		}
 	case event.Call:

@@ -29,7 +29,7 @@ func (p processes) process(ev *event.Event) processID {
 }
 
 func (p processes) forked(ev *event.Event) {
-	if parent := p.process(ev); ev.Args[0]&event.ShareThread != 0 {
+	if parent := p.process(ev); ev.Fork().IsThread() {
 		p[ev.Child] = parent
 	} else {
 		p[ev.Child] = processID(ev.Seq + 1)

@@ -30,13 +30,26 @@ func (m *mapper) event(ev *event.Event) {
 	}
 }
 
+// process maps the number of a process, 0 of none.
+func (m *mapper) process(pid uint32) uint32 {
+	if pid == 0 {
+		return 0
+	}
+	return m.id(PID, pid)
+}
+
 // result maps what a call returned, or what an event of another kind says there.
 func (m *mapper) result(ev *event.Event) {
 	switch ev.Kind {
-	case event.Forked, event.Woken:
-		if ev.Ret > 0 && ev.Ret < 1<<32 {
-			ev.Ret = int64(m.id(PID, uint32(ev.Ret)))
-		}
+	case event.Forked:
+		fork := ev.Fork() // its thread is mapped as Child
+		fork.PID = m.process(fork.PID)
+		ev.SetFork(fork)
+		return
+	case event.Woken:
+		by := ev.Wakeup()
+		by.PID = m.process(by.PID)
+		ev.SetWakeup(by)
 		return
 	case event.Call:
 	default:

@@ -186,8 +186,8 @@ const maxHosts = 1 << 16
 func (f *fix) gap(n uint64, host uint32, at int64) error {
 	f.res.Lost += n
 	f.hosts = max(f.hosts, int(min(host, maxHosts))+1)
-	ev := event.Event{Kind: event.LossMark, Host: host, Enter: at, Exit: at, Ret: int64(n), Offset: -1, Count: -1}
-	ev.Args[0] = uint64(trace.LossDamage)
+	ev := event.Event{Host: host, Enter: at, Exit: at, Offset: -1, Count: -1}
+	ev.SetLoss(event.Loss{Records: n, Reason: trace.LossDamage})
 	return f.tw.Write(&ev)
 }
 

@@ -75,10 +75,11 @@ func (h *host) identify(ev *event.Event) {
 		}
 		return
 	case event.Forked:
-		h.running[uint32(ev.Ret)] = true
+		fork := ev.Fork()
+		h.running[fork.PID] = true
 		child := me
 		child.nspid, child.nstid = 0, 0
-		if ev.Args[0]&event.ShareThread == 0 {
+		if !fork.IsThread() {
 			child.ppid = ev.PID
 		}
 		if _, known := h.threads[ev.Child]; !known {

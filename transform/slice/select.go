@@ -63,8 +63,11 @@ func (c *slicer) choose() error {
 
 // follow keeps who made which process.
 func (c *selection) follow(ev *event.Event) {
-	if ev.Kind == event.Forked && uint32(ev.Ret) != ev.PID {
-		c.parents[process{ev.Host, uint32(ev.Ret)}] = ev.PID
+	if ev.Kind != event.Forked {
+		return
+	}
+	if pid := ev.Fork().PID; pid != ev.PID {
+		c.parents[process{ev.Host, pid}] = ev.PID
 	}
 }
 
@@ -121,7 +124,7 @@ func (c *selection) needs(ev *event.Event) bool {
 	case event.Exited, event.Started, event.Described:
 		return c.processes[p]
 	case event.Forked:
-		return c.processes[process{ev.Host, uint32(ev.Ret)}]
+		return c.processes[process{ev.Host, ev.Fork().PID}]
 	case event.Call, event.Inherited:
 	default:
 		return false

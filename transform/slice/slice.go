@@ -168,7 +168,8 @@ func (c *slicer) write() error {
 			c.positions.after(ev)
 		}
 		if ev.Kind == event.LossMark {
-			c.losses[uint32(ev.Args[0])] += uint64(max(ev.Ret, 0))
+			loss := ev.Loss()
+			c.losses[loss.Reason] += loss.Records
 		}
 		if err := c.copier.Content(ev); err != nil {
 			return err

@@ -91,7 +91,7 @@ func (l *laner) see(ev *event.Event, number *contentNumber) (i int, s spanindex.
 	key := threadKey{ev.Host, ev.TID}
 	switch ev.Kind {
 	case event.LossMark:
-		l.place(place{At: ev.Exit, Host: ev.Host, Seq: ev.Seq, Lost: ev.Ret})
+		l.place(place{At: ev.Exit, Host: ev.Host, Seq: ev.Seq, Lost: int64(ev.Loss().Records)})
 		return 0, s, false
 	case event.NoteMark:
 		text := ""

@@ -201,7 +201,7 @@ func (c *collector) see(ev *event.Event) {
 		s.proc.call(&s)
 	}
 	if ev.Kind == event.LossMark && len(c.lost) < maxLosses {
-		c.lost = append(c.lost, lossMark{ev.Exit - c.first, ev.Seq, ev.Ret})
+		c.lost = append(c.lost, lossMark{ev.Exit - c.first, ev.Seq, int64(ev.Loss().Records)})
 	}
 	for _, v := range c.views {
 		v.see(&s)
