@@ -253,7 +253,7 @@ var hostileTapes = []hostileTape{
 		s.Call(event.OpChdir, 0, 0, [6]uint64{}, "/work/fifo")
 		s.Add(event.Event{
 			Kind: event.Inherited, PID: 2, TID: 2, Args: [6]uint64{1}, // OwnsFile
-		
+
 			Files: []event.File{{FD: 9, Known: true, Mode: tapescript.IsFile, Ino: 5, Nlink: 1,
 				Path: "/work/fifo"}},
 		})
