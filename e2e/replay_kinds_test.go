@@ -195,6 +195,19 @@ for i in range(60):
     os.copy_file_range(f, g, 3000, i * 1000, i * 800)
 assert os.fstat(f).st_size == 65536 + 60 * 60
 `)},
+	{name: "attributes of names at a directory", run: python(`
+os.mkdir('d'); put('d/f', 'x'); put('d/g', 'y')
+d = os.open('d', os.O_RDONLY)
+value = ctypes.create_string_buffer(b'value', 5)
+def at(call, name, attribute, flags=0): # struct xattr_args
+    args = struct.pack('QII', ctypes.addressof(value), 5, flags)
+    return libc.syscall(call, d, name, 0, attribute, args, len(args))
+if at(463, b'f', b'user.a') == 0: # setxattrat: Linux 6.13
+    assert at(463, b'f', b'user.a', 1) == -1 and ctypes.get_errno() == 17
+    assert at(463, b'g', b'user.b') == 0 and at(464, b'g', b'user.b') == 5
+    assert libc.syscall(466, d, b'g', 0, b'user.b') == 0
+    assert at(464, b'g', b'user.b') == -1
+`)},
 	{name: "an absolute name with a directory", run: python(`
 os.mkdir('d')
 p = os.open('d', os.O_RDONLY)
