@@ -3,6 +3,7 @@
 package flow
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -27,7 +28,8 @@ type Options struct {
 // Flow is what moved, in causal order.
 type Flow struct {
 	o         Options
-	tapes     []*trace.Tape
+	tapes     []*trace.Tape // in an order of their own, see arrange
+	given     []int         // of each of them: where it stands in the order in which they were given
 	order     *happens.Order
 	moves     []move // in causal order
 	objects   []Object
@@ -125,7 +127,7 @@ type Process struct {
 
 // Load reads tapes and finds out what moved. The tapes have to stay open.
 func Load(ctx context.Context, tapes []*trace.Tape, o *Options) (*Flow, error) {
-	f := &Flow{tapes: tapes, packets: map[uint32][]uint32{}, changed: map[uint32]change{},
+	f := &Flow{packets: map[uint32][]uint32{}, changed: map[uint32]change{},
 		changedBy: map[uint32][]uint32{}, places: map[uint32]*places{},
 		compared: map[uint32]*comparison{}}
 	if o != nil {
@@ -141,8 +143,9 @@ func Load(ctx context.Context, tapes []*trace.Tape, o *Options) (*Flow, error) {
 		f.o.Progress = func(string) {}
 	}
 	f.o.Progress("order")
+	f.arrange(tapes)
 	var err error
-	if f.order, err = happens.LoadStreams(tapes); err != nil {
+	if f.order, err = happens.LoadStreams(f.tapes); err != nil {
 		return nil, err
 	}
 	f.o.Progress("moves")
@@ -167,6 +170,28 @@ func Load(ctx context.Context, tapes []*trace.Tape, o *Options) (*Flow, error) {
 	f.note()
 	f.o.Progress("")
 	return f, nil
+}
+
+// arrange takes the tapes in an order that follows of what is in them, so that all that is decided by
+// which came first (the first clock, events at the same time) is decided alike however they are given.
+// Heads do not count: they have clocks and names, which may be wrong.
+func (f *Flow) arrange(tapes []*trace.Tape) {
+	for i := range tapes {
+		f.given = append(f.given, i)
+	}
+	slices.SortStableFunc(f.given, func(a, b int) int {
+		x, y := tapes[a].Manifest(), tapes[b].Manifest()
+		return cmp.Compare(x.Files[trace.EventsName].BLAKE3, y.Files[trace.EventsName].BLAKE3)
+	})
+	for _, i := range f.given {
+		f.tapes = append(f.tapes, tapes[i])
+	}
+}
+
+// Locate returns in which tape an event is, of those that were given, and its number there.
+func (f *Flow) Locate(position int) (tape int, seq uint64) {
+	tape, seq = f.order.Event(position)
+	return f.given[tape], seq
 }
 
 // findProcesses numbers the processes of the threads.
@@ -296,8 +321,8 @@ func (f *Flow) note() {
 		case k.Drift:
 			f.notes = append(f.notes, fmt.Sprintf("no difference of the clocks of %s fits all messages", h))
 		case i > 0 && !k.Bounded() && len(f.order.Hosts()) > 1:
-			f.notes = append(f.notes, fmt.Sprintf("how far the clock of %s is ahead is not known: no messages "+
-				"both ways", h))
+			f.notes = append(f.notes, fmt.Sprintf("how far the clocks of %s and %s are apart is not known: no "+
+				"messages both ways", f.order.Hosts()[0].Host, h))
 		}
 	}
 }

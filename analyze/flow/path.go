@@ -29,10 +29,11 @@ const MaxPath = 20_000
 // its name; "host:" may stand in front of names.
 func (f *Flow) Select(what string) ([]int, error) {
 	if tape, seq, ok := f.eventNumber(what); ok {
-		if tape < 0 || tape >= len(f.tapes) || seq >= f.tapes[tape].Manifest().Counts.Events {
+		k := slices.Index(f.given, tape)
+		if k < 0 || seq >= f.tapes[k].Manifest().Counts.Events {
 			return nil, fmt.Errorf("%s: there is no such event", what)
 		}
-		at := uint32(f.order.Position(tape, seq))
+		at := uint32(f.order.Position(k, seq))
 		var out []int
 		for i := range f.moves {
 			if f.moves[i].event == at && f.moves[i].at != reset {
@@ -100,7 +101,7 @@ func (f *Flow) eventNumber(s string) (tape int, seq uint64, ok bool) {
 // EventName is how an event is called: its number, with that of its tape if there are
 // several.
 func (f *Flow) EventName(position int) string {
-	tape, seq := f.order.Event(position)
+	tape, seq := f.Locate(position)
 	if len(f.tapes) == 1 {
 		return strconv.FormatUint(seq, 10)
 	}

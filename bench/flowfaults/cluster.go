@@ -258,7 +258,8 @@ func (c *cluster) judge(ctx context.Context, order []int) (*verdict, error) {
 		if x.Problem == flow.Differing {
 			at = x.Moves[len(x.Moves)-1]
 		}
-		host := order[f.Move(at).Process.Host]
+		tape, _ := f.Locate(f.Move(at).Event)
+		host := order[tape]
 		all = append(all, fmt.Sprintf("%s at %d, %d bytes", x.Problem, host, x.Bytes))
 		switch {
 		case x.Problem == names[c.Fault] && host == c.faulty && c.shows(f, &x):

@@ -141,7 +141,7 @@ func (s *Scene) steps(out *Way, list *[]Step, f *flow.Flow, p *flow.Path, asked 
 			return
 		}
 		m := f.Move(id)
-		tape, seq := f.Order().Event(m.Event)
+		tape, seq := f.Locate(m.Event)
 		ev, err := s.read(tape, seq)
 		if err != nil {
 			continue // damaged
