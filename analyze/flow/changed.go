@@ -59,7 +59,7 @@ func (w *finder) changed(i int, m *move, p uint32) bool {
 	}
 	f.changed[uint32(i)] = c.best
 	f.changedBy[c.best.from] = append(f.changedBy[c.best.from], uint32(i))
-	f.addChange(i, m, &c.best)
+	w.differ[p] = append(w.differ[p], uint32(i))
 	return true
 }
 

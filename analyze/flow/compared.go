@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math/bits"
 	"slices"
 )
 
@@ -18,43 +19,82 @@ const leastShareOf, leastShareHas = 5, 4
 // the program's way.
 const rareChanged = 4
 
+// damagedBits is how many bits of a byte fail at once, and are not another letter or digit that was chosen.
+const damagedBits = 2
+
 // comparisons looks for bytes that processes did not give out as they had taken them in, where
 // writes are divided otherwise than reads. Those that are not were compared on the way.
 func (w *finder) comparisons() {
 	f := w.f
 	for _, p := range slices.Sorted(maps.Keys(f.compared)) {
 		c := f.compared[p]
-		w.passedChanged(p, c)
+		edits := w.passedChanged(p, c)
 		for _, to := range slices.Sorted(maps.Keys(c.pieces)) {
-			w.notPassed(p, to, c)
+			if !edits[to] { // else what is not there is there in another form
+				w.notPassed(p, to, c)
+			}
 		}
 	}
 }
 
-// passedChanged reports writes of which bytes within differ from what was taken in. A program that
-// changes more than a few of its messages does it on purpose.
-func (w *finder) passedChanged(p uint32, c *comparison) {
+// passedChanged reports writes that differ from what was taken in, unless the program changes what it passes
+// on on purpose: it returns at which objects.
+func (w *finder) passedChanged(p uint32, c *comparison) (edits map[uint32]bool) {
 	f := w.f
+	edits = map[uint32]bool{}
 	count, others := map[uint32]int{}, map[uint32][]uint32{}
+	for _, k := range w.differ[p] {
+		others[f.moves[k].object] = append(others[f.moves[k].object], k)
+	}
 	for _, k := range slices.Sorted(maps.Keys(c.writes)) {
 		x, object := c.writes[k], f.moves[k].object
+		_, found := f.changed[k]
 		switch {
+		case found:
 		case x.verdict == passedOn:
 			count[object]++
 		case x.verdict == passedOther && x.change.diff.Differ > 0 && w.mayChange(p, k, x):
 			others[object] = append(others[object], k)
+			f.changed[k] = x.change
+			f.changedBy[x.change.from] = append(f.changedBy[x.change.from], k)
 		}
 	}
 	for _, object := range slices.Sorted(maps.Keys(others)) {
-		if list := others[object]; len(list) <= max(2, count[object]/rareChanged) {
-			for _, k := range list {
-				d := c.writes[k].change
-				f.changed[k] = d
-				f.changedBy[d.from] = append(f.changedBy[d.from], k)
-				f.addChange(int(k), &f.moves[k], &d)
-			}
+		list := others[object]
+		slices.Sort(list)
+		if f.edited(list, count[object]) {
+			edits[object] = true
+			continue
+		}
+		for _, k := range list {
+			d := f.changed[k]
+			f.addChange(int(k), &f.moves[k], &d)
 		}
 	}
+	return edits
+}
+
+// edited reports whether a program changes what it passes on on purpose: more than a few of its writes, of
+// which there are others without a change, and not as damage does; or one field of them.
+func (f *Flow) edited(list []uint32, same int) bool {
+	places, masks, damaged, seen := map[int]bool{}, map[byte]bool{}, 0, 0
+	for _, k := range list {
+		c := f.changed[k]
+		d := &c.diff
+		if d.Unseen || d.Context >= min(len(d.After), len(d.Before)) {
+			continue
+		}
+		mask := d.After[d.Context] ^ d.Before[d.Context]
+		seen, places[d.FromFirst], masks[mask] = seen+1, true, true
+		if d.Differ == 1 && bits.OnesCount8(mask) <= damagedBits {
+			damaged++
+		}
+	}
+	if seen >= leastPassed && 4*len(places) <= seen { // a counter, an address, a checksum
+		return len(masks) > 1 || damaged < seen
+	}
+	// A cipher, a compressor or a program that writes texts anew changes more than a bit, and more of them.
+	return seen > max(2, same/rareChanged) && (4*damaged < 3*seen || 2*len(places) < seen)
 }
 
 // mayChange reports whether what a process took in is there to be given out as it is: not if both are

@@ -112,6 +112,7 @@ type finder struct {
 	versions versions
 	ended    int                 // ends of files that were taken
 	sizes    map[uint32]fileSize // of files that were written
+	differ   map[uint32][]uint32 // of each process: writes that are not quite what it had taken in
 	missed   map[uint32]bool     // reads of which comparisons found that bytes were not given out
 	divided  map[passedPair]bool // which of these were judged by comparison
 }
@@ -153,7 +154,7 @@ func (f *Flow) find(ctx context.Context) error {
 		first: make([]uint32, len(f.contents.classes)), again: map[uint32]*tally{}, loose: map[uint32]*tally{},
 		plain:  map[uint32]*tally{},
 		passes: map[passKey]*passes{}, execs: map[uint32][]uint32{}, sizes: map[uint32]fileSize{},
-		missed: map[uint32]bool{}, divided: map[passedPair]bool{},
+		differ: map[uint32][]uint32{}, missed: map[uint32]bool{}, divided: map[passedPair]bool{},
 	}
 	for _, e := range f.execs {
 		p := f.process[f.order.Line(int(e))]
