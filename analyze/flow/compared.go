@@ -136,7 +136,7 @@ func (w *finder) notPassed(p, to uint32, c *comparison) {
 		}
 	}
 	for _, from := range slices.Sorted(maps.Keys(byObject)) {
-		if len(byObject[from]) < leastPassed || w.asked(p, to) {
+		if len(byObject[from]) < leastPassed || w.asked(p, to) || f.encoded(from) || f.encoded(to) {
 			continue
 		}
 		reads, list, ok := w.missingOf(p, from, byObject[from])

@@ -21,6 +21,9 @@ type Options struct {
 	// Encrypted are files and connections in which nothing may be read: parts of their
 	// names. Connections that begin with a TLS handshake count as such without.
 	Encrypted []string
+	// Decode has content that is compressed with gzip, zstd, snappy (framed) or lz4 (framed) compared as
+	// what it was before.
+	Decode bool
 	// Progress, if it is not nil, hears of each step.
 	Progress func(step string)
 }
@@ -113,6 +116,8 @@ type Object struct {
 	Known    bool
 	Messages bool      // positions of a stream count messages
 	OneSided bool      // a stream of which one side is in no tape
+	Encoding string    // by which its content is compressed or encrypted: "TLS", "gzip"; "" if none is known
+	Decoded  bool      // positions and content are those of what was decoded
 	ends     [2]uint32 // number of moves that write, that read
 	secret   bool      // it begins with a TLS handshake
 	vague    bool      // a file that may have been cut off by a call whose arguments are not known

@@ -234,7 +234,7 @@ func (x *passing) judge(to uint32) {
 		}
 		y.byItem[o.item][1] = i + 1
 	}
-	if y.count < leastPassed || y.asked() {
+	if y.count < leastPassed || y.asked() || f.encoded(x.from) || f.encoded(to) {
 		return
 	}
 	slices.Sort(y.used)

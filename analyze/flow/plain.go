@@ -21,10 +21,8 @@ func (w *finder) markSecret() {
 		if o.Kind == File {
 			continue
 		}
-		for _, k := range f.byObject.of(uint32(i))[:min(len(f.byObject.of(uint32(i))), 1)] {
-			if b := f.view(f.moves[k].class); len(b) >= 3 && b[0] == 0x16 && b[1] == 3 && b[2] <= 4 {
-				o.secret, w.secret[i] = true, true
-			}
+		if o.Encoding == "TLS" {
+			o.secret, w.secret[i] = true, true
 		}
 	}
 }

@@ -79,7 +79,6 @@ func (f *Flow) scan(ctx context.Context) error {
 		}
 		s.host += uint32(len(tape.Manifest().Hosts))
 	}
-	f.contents.chunksDone()
 	f.stats.Events, f.stats.Hosts = f.order.Len(), len(f.order.Hosts())
 	f.placeStreams()
 	f.inOrder()
@@ -91,6 +90,10 @@ func (f *Flow) scan(ctx context.Context) error {
 			f.sortStream(uint32(i))
 		}
 	}
+	if err := f.recognise(); err != nil {
+		return err
+	}
+	f.contents.chunksDone()
 	fa := f.order.Faults()
 	f.stats.Contradictions = fa.Unsents + f.order.Circular()
 	f.stats.Objects = len(f.objects)

@@ -76,6 +76,8 @@ text for a ticket: where the data came from, where it changed, and where it went
 		"report readable data in files and connections with `NAME` in their names; repeatable")
 	f.Float64Var(&r.options.Threshold, "threshold", 0.8,
 		"the share of equal bytes, from 0 to 1, from which content counts as the same, but changed")
+	f.BoolVar(&r.options.Decode, "decode", false,
+		"compare what is compressed with gzip, zstd, snappy or lz4 as it was before")
 	f.BoolVar(&r.json, "json", false, "print one JSON object")
 	f.BoolVar(&r.dot, "dot", false, "print the path as a graph for Graphviz")
 	f.BoolVar(&r.svg, "svg", false, "print the path as a picture")
