@@ -578,7 +578,7 @@ func TestPostgres(t *testing.T) {
 	}
 
 	fl := s.load(nil)
-	expect(t, fl, nil, "altered == 0 and corrupted == 0 and contradictions == 0")
+	expect(t, fl, nil, "wrong == 0 and contradictions == 0")
 	// Of what the primary wrote to its log with the rows in it, find the way to the
 	// standby's log.
 	var rows []int

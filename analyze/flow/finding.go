@@ -113,6 +113,7 @@ type finder struct {
 	ended    int                 // ends of files that were taken
 	sizes    map[uint32]fileSize // of files that were written
 	differ   map[uint32][]uint32 // of each process: writes that are not quite what it had taken in
+	states   map[uint32]bool     // files: whether programs keep a state there
 	missed   map[uint32]bool     // reads of which comparisons found that bytes were not given out
 	divided  map[passedPair]bool // which of these were judged by comparison
 }
@@ -149,12 +150,12 @@ func tallyOf(m map[uint32]*tally, key uint32) *tally {
 func (f *Flow) find(ctx context.Context) error {
 	f.totals, f.kept = map[string]int64{}, map[Problem]int{}
 	w := &finder{
-		f: f, files: map[uint32]*extents{}, recent: make([][recentReads]uint32, len(f.procs)), next: make([]uint8,
-			len(f.procs)), got: make([]bool, len(f.procs)),
+		f: f, files: map[uint32]*extents{}, recent: make([][recentReads]uint32, len(f.procs)),
+		next: make([]uint8, len(f.procs)), got: make([]bool, len(f.procs)),
 		first: make([]uint32, len(f.contents.classes)), again: map[uint32]*tally{}, loose: map[uint32]*tally{},
-		plain:  map[uint32]*tally{},
-		passes: map[passKey]*passes{}, execs: map[uint32][]uint32{}, sizes: map[uint32]fileSize{},
-		differ: map[uint32][]uint32{}, missed: map[uint32]bool{}, divided: map[passedPair]bool{},
+		plain: map[uint32]*tally{}, passes: map[passKey]*passes{}, execs: map[uint32][]uint32{},
+		sizes: map[uint32]fileSize{}, differ: map[uint32][]uint32{}, states: map[uint32]bool{},
+		missed: map[uint32]bool{}, divided: map[passedPair]bool{},
 	}
 	for _, e := range f.execs {
 		p := f.process[f.order.Line(int(e))]

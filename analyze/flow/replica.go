@@ -187,7 +187,7 @@ func (w *finder) compareReplicas(files []uint32) {
 					e := Edge{From: int(x.move), To: int(by), Bytes: b - a, Of: u.bytes(), Off: a - u.at,
 						FromOff: a - v.at}
 					d, ok := f.differs(&e)
-					if !ok || d.Differ == 0 {
+					if !ok || d.Differ == 0 || w.kept(x.move, by) {
 						return
 					}
 					wrong := o
@@ -219,6 +219,79 @@ func (w *finder) compareReplicas(files []uint32) {
 					f.name(&f.objects[m.object]), f.name(&f.objects[f.moves[x.e.From].object]), how)})
 		}
 	}
+}
+
+// kept reports whether two writes that differ are states that programs keep in files, and change there, as
+// databases do with pages: copies of those may differ in what each program notes for itself. What is
+// written as it was received is none. Pages that are hardly more than zeros are new ones.
+func (w *finder) kept(a, b uint32) (yes bool) {
+	for _, k := range []uint32{a, b} {
+		m := &w.f.moves[k]
+		if w.copied(k) {
+			return false
+		}
+		yes = yes || w.f.contents.empty[m.class] || w.updates(k) || w.keeps(m.object)
+	}
+	return yes
+}
+
+// keeps reports whether at least half of the writes to a file are updates.
+func (w *finder) keeps(object uint32) bool {
+	yes, known := w.states[object]
+	if !known {
+		writes, updates := 0, 0
+		for _, k := range w.f.byObject.of(object) {
+			if m := &w.f.moves[k]; m.write() && m.at >= 0 && writes < maxSteps {
+				if writes++; w.updates(k) {
+					updates++
+				}
+			}
+		}
+		yes = 2*updates >= writes
+		w.states[object] = yes
+	}
+	return yes
+}
+
+// updates reports whether at the place of a write was something, or something else was read, before. The
+// processes of a database share pages: one reads them, and another one writes them.
+func (w *finder) updates(k uint32) (yes bool) {
+	f := w.f
+	m := &f.moves[k]
+	for _, j := range f.touching(m) {
+		v := &f.moves[j]
+		switch {
+		case j >= k:
+			return yes
+		case v.at == reset:
+			yes = yes && v.bytes() > m.at
+		case v.at >= m.end() || v.end() <= m.at || !v.write() && v.class == m.class:
+		default:
+			yes = true
+		}
+	}
+	return yes
+}
+
+// copied reports whether a process had taken in a write elsewhere: all of it in one piece, or its parts.
+func (w *finder) copied(k uint32) bool {
+	f := w.f
+	p := f.processOf(k)
+	if r, ok := f.lastRead(f.moves[k].class, p, k); ok {
+		o := f.moves[r].object
+		return o != f.moves[k].object && (f.objects[o].Kind != File || !f.contents.empty[f.moves[k].class])
+	}
+	c := f.compareWrites(p)
+	if x := c.writes[k]; x == nil || x.verdict != passedOn {
+		return false
+	}
+	b, n := f.view(f.moves[k].class), int64(0)
+	for _, x := range c.pieces[f.moves[k].object] {
+		if size := x.end - x.off; x.write == k && x.at+size <= int64(len(b)) && telling(b[x.at:x.at+size]) {
+			n += size
+		}
+	}
+	return 2*n >= f.moves[k].bytes() // else it is much zeros, which are everywhere
 }
 
 // derived reports whether the first write to file a came after the first one to file b: then it is a

@@ -8,6 +8,8 @@
 //	cases tls-server ADDR FILE              stores what comes through TLS
 //	cases tls-send ADDR FILE                sends a file through TLS
 //	cases relay ADDR TO [spoil]             passes on what it gets, with a byte changed
+//	cases proxy ADDR TO [WORD]              passes on all connections, with the byte behind WORD changed
+//	cases publish ADDR DIR WORD             sends messages to a stream of NATS, and stores what it gets of it
 //	cases train FILE SIZE EPOCHS [shuffle]  reads the records of a file, in order or not
 //	cases udp-server ADDR FILE              stores the datagrams that it gets, up to an empty one
 //	cases udp-send ADDR TEXT                sends TEXT word by word
@@ -59,6 +61,10 @@ func run(what, a, b string, more []string) error {
 		return tlsServer(a, b)
 	case "tls-send":
 		return send(func() (io.ReadWriteCloser, error) { return tls.Dial("tcp", a, &tls.Config{InsecureSkipVerify: true}) }, b)
+	case "proxy":
+		return proxy(a, b, strings.Join(more, " "))
+	case "publish":
+		return publish(a, b, more)
 	case "relay":
 		return relay(a, b, len(more) > 0)
 	case "udp-server":
