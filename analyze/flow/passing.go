@@ -291,6 +291,8 @@ func (y *relay) missing() {
 		}
 		if z, ok := y.beginning(i, a, b); ok {
 			short = append(short, z)
+		} else if z, ok := y.hashedInstead(y.items[i].move, y.between(a, b)); ok {
+			short = append(short, z)
 		} else if !y.any[i] && y.gone(i, a, b) {
 			lost = append(lost, y.lost(i, a, b))
 		}
@@ -531,32 +533,6 @@ func (y *relay) truncated(r, k uint32, rest int64, c Confidence) Finding {
 			f.who(int(r)), had, n, f.name(&f.objects[y.from]), gave, f.name(&f.objects[y.to]), n-rest, y.count),
 		Confidence: c,
 		Decide:     "whether the rest was given out later, by another way"}
-}
-
-// signedBeginning is beginning for contents of which there are signatures: the one move between two
-// others that is no word of a protocol resembles the item as much as its beginning does.
-func (y *relay) signedBeginning(r uint32, list []uint32) (z Finding, ok bool) {
-	f := y.w.f
-	var only uint32
-	for _, k := range list[min(1, len(list)):max(len(list)-1, 0)] {
-		if f.moves[k].bytes() < smallest {
-			continue
-		}
-		if only != 0 || !f.isSignature(f.moves[k].class) {
-			return z, false
-		}
-		only = k
-	}
-	all, part := f.moves[r].bytes(), f.moves[only].bytes()
-	if only == 0 || part > all-smallest {
-		return z, false
-	}
-	near := estimate(f.contents.signed(f.moves[r].class), f.contents.signed(f.moves[only].class))
-	// Text repeats itself, so that its beginning has more of its runs than of its bytes.
-	if more := near - float64(part)/float64(all); near < leastBeginning || more < -2*tolerance || more > 6*tolerance {
-		return z, false
-	}
-	return y.truncated(r, only, all-part, Medium), true
 }
 
 // asked reports whether what the process sends are answers: from the other side it receives more than

@@ -40,6 +40,8 @@ func TestFaults(t *testing.T) {
 		{Shape: "replication", Hosts: 3, Form: "plain", Kind: "text", Fault: "cut"},
 		{Shape: "requests", Hosts: 2, Form: "plain", Kind: "random", Fault: "stale"},
 		{Shape: "pipeline", Hosts: 3, Form: "plain", Kind: "random", Fault: "lost", Content: "signature"},
+		{Shape: "pipeline", Hosts: 3, Form: "plain", Kind: "text", Fault: "truncated", Content: "hash"},
+		{Shape: "logs", Hosts: 3, Form: "plain", Kind: "random", Fault: "changed", Content: "hash"},
 		{Shape: "broadcast", Hosts: 5, Form: "chunked", Kind: "text"},
 		{Shape: "logs", Hosts: 4, Form: "chunked", Kind: "text", Fault: "changed"},
 		{Shape: "pipeline", Hosts: 3, Form: "chunked", Kind: "text", Fault: "truncated"},
