@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/iotape/iotape/causal/happens"
 	"github.com/iotape/iotape/event"
@@ -320,14 +321,32 @@ func (f *Flow) note() {
 	f.noteDoubtful()
 	say(s.Contradictions, "contradiction", "contradictions", "in the order of events (iotape order names them)")
 	say(int(min(s.Skipped, 1<<40)), "comparison", "comparisons", "of contents left out, because too many are alike")
+	f.noteClocks()
+}
+
+// noteClocks says which clocks no messages relate.
+func (f *Flow) noteClocks() {
+	hosts := f.order.Hosts()
+	var far []string
 	for i, k := range f.order.Skews() {
-		h := f.order.Hosts()[i].Host
 		switch {
 		case k.Drift:
-			f.notes = append(f.notes, fmt.Sprintf("no difference of the clocks of %s fits all messages", h))
-		case i > 0 && !k.Bounded() && len(f.order.Hosts()) > 1:
-			f.notes = append(f.notes, fmt.Sprintf("how far the clocks of %s and %s are apart is not known: no "+
-				"messages both ways", f.order.Hosts()[0].Host, h))
+			f.notes = append(f.notes, fmt.Sprintf("no difference of the clocks of %s fits all messages", hosts[i].Host))
+		case i > 0 && !k.Bounded():
+			far = append(far, hosts[i].Host)
 		}
 	}
+	if len(far) == 0 {
+		return
+	}
+	slices.Sort(far)
+	names := "that of " + far[0]
+	if len(far) > 1 {
+		names = "those of " + strings.Join(far[:min(len(far), 8)], ", ")
+	}
+	if more := len(far) - 8; more > 0 {
+		names += fmt.Sprintf(" and %d more", more)
+	}
+	f.notes = append(f.notes, fmt.Sprintf("how far the clock of %s is from %s is not known: no messages both ways",
+		hosts[0].Host, names))
 }

@@ -155,7 +155,7 @@ func TestClocksHoursApart(t *testing.T) {
 		m := &maker{t: t}
 		conversation(m, ahead, true, true)
 		f := load(t, nil, m.names...)
-		has(t, f, "are apart is not known: no messages both ways")
+		has(t, f, "is not known: no messages both ways")
 		expect(t, f, nil, "contradictions == 0 and wrong == 0")
 		if got := steps(f, path(t, f, "1:1",
 			"/store")); got != ">10.0.0.1:4000->10.0.0.2:80 <10.0.0.1:4000->10.0.0.2:80 >store" {
