@@ -152,7 +152,9 @@ func title(tapes []*trace.Tape) string {
 	var names []string
 	for _, t := range tapes {
 		name := strings.Join(strings.Fields(strings.Join(t.Host(0).Command, " ")), " ")
-		if name == "" {
+		if len(tapes) > 1 { // their commands would not fit beside each other
+			name = suite.TapeName(t)
+		} else if name == "" {
 			name = t.Name()
 		}
 		names = append(names, name)
