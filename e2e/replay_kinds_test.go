@@ -328,7 +328,8 @@ func TestReplayKinds(t *testing.T) {
 	for _, fs := range on {
 		dirs[fs] = testenv.MountImage(t, fs, 512)
 	}
-	for _, r := range slices.Concat(refusals, ioctls, names, mounts, sparse, listings, moreKinds) {
+	for _, r := range slices.Concat(refusals, ioctls, names, mounts, sparse, listings, moreKinds,
+		descriptors) {
 		r.snapshot = true
 		for _, fs := range on {
 			t.Run(r.name+"/"+fs, func(t *testing.T) { r.onceInto(t, &env{iotape: iotape, dir: dirs[fs]}) })
@@ -336,8 +337,9 @@ func TestReplayKinds(t *testing.T) {
 		if r.backend != "" {
 			continue // others do not know the size of a file at each read
 		}
-		r.backend = "interpose"
-		t.Run(r.name+"/interpose", func(t *testing.T) { r.onceInto(t, &env{iotape: iotape, dir: dirs[on[0]]}) })
+		for _, r.backend = range []string{"interpose", "ptrace"} {
+			t.Run(r.name+"/"+r.backend, func(t *testing.T) { r.onceInto(t, &env{iotape: iotape, dir: dirs[on[0]]}) })
+		}
 	}
 }
 

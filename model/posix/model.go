@@ -29,7 +29,7 @@ type Model struct {
 	handles   map[string]Name // what file handles stand for
 	host      *Namespace      // that of threads that made none
 	mounts    int             // how many file systems were mounted
-	over      []*bind         // what the names of the present event were reached through
+	ends      []Name          // of the names of the present event: what they were reached through, and if that is gone
 	restored  restored
 	stores    []Mount               // overlays that store what is written to them
 	entrances map[uint64]*Namespace // mount namespaces by inode; nil: that of threads that made none
@@ -98,6 +98,7 @@ type FS struct {
 	renames uint64 // Model.renames when its names were last made true
 	// The names without links, if they are others.
 	realCwd, realRoot string
+	gone              bool // nothing has the working directory's name any more
 	overCwd, overRoot *bind
 	mounts            int // how many file systems were mounted when it entered its working directory
 }
@@ -128,6 +129,13 @@ type OpenFile struct {
 	files *Table // of an io_uring
 
 	mappings int
+}
+
+// now returns its present name.
+func (o *OpenFile) now() Name {
+	n := o.Now
+	n.gone = o.Gone
+	return n
 }
 
 // Descriptor is a slot of a table.
@@ -409,5 +417,6 @@ func (m *Model) unref(o *OpenFile) {
 func (m *Model) setCwd(t *Thread, dir Name) {
 	*m.last++ // one counter for all identities keeps them unique
 	t.FS.Cwd, t.FS.realCwd, t.FS.overCwd, t.FS.CwdID = dir.Given, dir.other(), dir.over, uint64(*m.last)
+	t.FS.gone = dir.gone
 	t.FS.mounts = m.mounts
 }

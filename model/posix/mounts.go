@@ -123,7 +123,7 @@ func (m *Model) pivoted(t *Thread, ev *event.Event) {
 			fs.Cwd, fs.overCwd = now.Real, now.over
 		}
 		fs.realCwd = ""
-		fs.setRoot(Name{now.Real, now.Real, now.over})
+		fs.setRoot(Name{Given: now.Real, Real: now.Real, over: now.over})
 	}
 	if put.Real != now.Real {
 		m.bindMount(t, put, was)

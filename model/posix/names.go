@@ -17,6 +17,7 @@ import (
 type Name struct {
 	Given, Real string
 	over        *bind // the mount that it was reached through, and the directory above whose root is not Real's; or nil
+	gone        bool  // nothing has it any more: it was that of a directory that is still in use
 }
 
 // nameOf returns the Name of which an event says only what it does not have twice.
@@ -54,6 +55,7 @@ type walk struct {
 	at   Name
 	hops int
 	read bool // a link was followed that the trace does not tell of
+	lost bool // it came to a name in a directory that is gone
 }
 
 // lookup finds what a thread means by a name that begins at a directory. read says that it followed a
@@ -77,6 +79,9 @@ func (m *Model) lookupIn(t *Thread, root, base Name, name string, follow bool) (
 	if !w.steps(name, follow) {
 		return nameOf(path.Join(w.from.Given, name), ""), false
 	}
+	if w.lost {
+		return Name{}, w.read
+	}
 	if strings.HasPrefix(w.at.Real, "/proc/") {
 		w.at.Real = w.at.Given // the process is told of elsewhere
 	}
@@ -99,6 +104,9 @@ func (w *walk) steps(name string, follow bool) bool {
 		default:
 			if !w.down(part, name != "" || follow) {
 				return false
+			}
+			if w.lost {
+				return true
 			}
 		}
 	}
@@ -126,7 +134,7 @@ func (w *walk) up() {
 			given = real
 		}
 	}
-	w.at = Name{given, real, w.at.over}
+	w.at = Name{Given: given, Real: real, over: w.at.over}
 }
 
 // isNot reports whether it is not the same directory of the same mount as another one.
@@ -139,7 +147,11 @@ func (w *walk) down(part string, follow bool) bool {
 	if len(dir.Real) > longest {
 		return false
 	}
-	w.at = Name{join(dir.Given, part), join(dir.Real, part), dir.over}
+	if dir.gone { // nothing is in it, whatever has its name now
+		w.lost = true
+		return true
+	}
+	w.at = Name{Given: join(dir.Given, part), Real: join(dir.Real, part), over: dir.over}
 	if !follow {
 		return true
 	}
@@ -168,7 +180,7 @@ func (w *walk) down(part string, follow bool) bool {
 	if b := w.t.FS.Mounts.through(w.at.Real); b != nil && b.to == w.at.Real {
 		w.at.over = b
 	} else if b != nil {
-		w.at = Name{b.to, b.to, b} // which has no other name outside
+		w.at = Name{Given: b.to, Real: b.to, over: b} // which has no other name outside
 	}
 	return true
 }
@@ -220,7 +232,7 @@ func (m *Model) magic(t *Thread, name string) (to Name, ok bool) {
 	digits, ok := strings.CutPrefix(what, "fd/")
 	fd, err := strconv.ParseUint(digits, 10, 31)
 	if d := t.Table.Lookup(int32(fd)); ok && err == nil && d != nil && d.Open.Now.isFile() {
-		return d.Open.Now, true
+		return d.Open.now(), true
 	}
 	return to, false
 }
@@ -237,20 +249,24 @@ func (m *Model) processOf(t *Thread, pid uint32) *Thread {
 // a tape has what the recording knew, which is more.
 func (m *Model) names(t *Thread, ev *event.Event) {
 	spec := ev.Spec()
-	m.over = append(m.over[:0], make([]*bind, len(ev.Paths))...)
+	m.ends = append(m.ends[:0], make([]Name, len(ev.Paths))...)
 	for i := range ev.Paths {
 		p := &ev.Paths[i]
-		if p.Abs != "" {
-			continue
-		}
 		dirfd := int32(event.AtFDCWD)
 		if a := int(p.Arg) - 1; a >= 0 && a < len(spec.Args) && spec.Args[a].Kind == event.KindDirFD {
 			dirfd = int32(ev.Args[a])
 		}
 		_, follow := ev.NameUse(i)
 		base, root := t.base(dirfd), t.FS.root()
+		if p.Abs != "" {
+			if base.gone || strings.HasPrefix(p.Raw, "/proc/") {
+				n, _ := m.lookup(t, base, p.Raw, follow)
+				m.ends[i].gone = n.gone
+			}
+			continue
+		}
 		if p.Raw == "" {
-			p.Abs, p.Real, m.over[i] = base.Given, base.other(), base.over
+			p.Abs, p.Real, m.ends[i] = base.Given, base.other(), base
 			if !base.isFile() {
 				p.Abs, p.Real = "", ""
 			}
@@ -263,14 +279,14 @@ func (m *Model) names(t *Thread, ev *event.Event) {
 		if read && n.Real != n.Given && m.disagrees(ev, n) {
 			n.Real = n.Given
 		}
-		p.Abs, p.Real, m.over[i] = n.Given, n.other(), n.over
+		p.Abs, p.Real, m.ends[i] = n.Given, n.other(), n
 	}
 }
 
 // found returns what a name of the present event leads to.
 func (m *Model) found(ev *event.Event, i int) Name {
 	n := nameOf(ev.Paths[i].Abs, ev.Paths[i].Real)
-	n.over = m.over[i]
+	n.over, n.gone = m.ends[i].over, m.ends[i].gone
 	return n
 }
 
@@ -298,7 +314,7 @@ func (t *Thread) base(dirfd int32) Name {
 		return t.FS.cwd()
 	}
 	if d := t.Table.Lookup(dirfd); d != nil {
-		return d.Open.Now
+		return d.Open.now()
 	}
 	return Name{}
 }
@@ -316,7 +332,7 @@ func (fs *FS) Dir() (name string, mounts []Mount) {
 
 func (fs *FS) cwd() Name {
 	n := nameOf(fs.Cwd, fs.realCwd)
-	n.over = fs.overCwd
+	n.over, n.gone = fs.overCwd, fs.gone
 	return n
 }
 

@@ -94,7 +94,7 @@ func (m *Model) rename(now func(n Name, gone bool) (Name, bool)) {
 		}
 		t.FS.renames = m.renames
 		mounts(t.FS.Mounts)
-		if n, ok := now(t.FS.cwd(), false); ok {
+		if n, ok := now(t.FS.cwd(), t.FS.gone); ok {
 			t.FS.Cwd, t.FS.realCwd = n.Given, n.other()
 		}
 		if t.FS.Root == "" {
@@ -141,8 +141,10 @@ func (m *Model) gone(name string) {
 		}
 	}
 	for _, t := range m.threads {
-		if t.FS.cwd().Real == name {
-			t.FS.Cwd, t.FS.realCwd = "", ""
+		if cwd := t.FS.cwd(); cwd.Real == name {
+			t.FS.gone = true
+		} else if _, below := below(cwd.Real, name); below && cwd.gone {
+			t.FS.Cwd, t.FS.realCwd, t.FS.gone = "", "", false
 		}
 	}
 }

@@ -57,6 +57,18 @@ func makesInMemory(op event.Op) bool {
 	return op.Effect() == event.EffectPair || op == event.OpRecvmsg || op == event.OpRecvmmsg
 }
 
+// CwdPath takes apart a name that goes through a process's own working directory, such as /proc/self/cwd/x.
+func CwdPath(name string, pid uint32) (rest string, ok bool) {
+	for _, prefix := range []string{"/proc/self/cwd", "/proc/thread-self/cwd",
+		"/proc/" + strconv.FormatUint(uint64(pid), 10) + "/cwd"} {
+		rest, ok = strings.CutPrefix(name, prefix)
+		if ok = ok && (rest == "" || rest[0] == '/'); ok {
+			return strings.TrimLeft(rest, "/"), true
+		}
+	}
+	return "", false
+}
+
 // DescriptorPath takes apart a name that goes through a process's own descriptors,
 // such as /proc/self/fd/7/x: the C library makes them where the kernel has no call
 // on a descriptor (proc(5)).
@@ -257,7 +269,8 @@ func (m *Model) opened(t *Thread, ev *event.Event) {
 	o := m.open(tab, f, ev.Exit)
 	m.openedFileSystem(t, ev, o)
 	if len(ev.Paths) > 0 {
-		o.Now.over = m.over[0]
+		o.Now.over = m.ends[0].over
+		o.Gone = o.Gone || m.ends[0].gone
 		m.openedNamespace(t, ev, o)
 	}
 }
@@ -432,7 +445,7 @@ func (m *Model) changedDir(t *Thread, ev *event.Event) {
 	if ev.Op == event.OpChdir && len(ev.Paths) > 0 {
 		dir = m.found(ev, 0)
 	} else if d := t.Table.Lookup(int32(ev.Args[0])); d != nil {
-		dir = d.Open.Now
+		dir = d.Open.now()
 	}
 	m.setCwd(t, dir)
 }
@@ -446,7 +459,7 @@ func (m *Model) toldCwd(t *Thread, ev *event.Event) {
 	if n := len(b); n > 1 && b[0] == '/' {
 		told, _ := m.lookup(t, t.FS.root(), string(b[:n-1]), true)
 		if told.Real != t.FS.cwd().Real {
-			t.FS.Cwd, t.FS.realCwd, t.FS.overCwd = told.Given, told.other(), told.over
+			t.FS.Cwd, t.FS.realCwd, t.FS.overCwd, t.FS.gone = told.Given, told.other(), told.over, false
 		}
 	}
 }

@@ -89,8 +89,12 @@ func (s *state) thread(t *Thread) bool {
 		s.fs[t.FS] = true
 		ev := s.put(event.Started, t)
 		ev.SetUmask(t.FS.Umask)
-		if dir := t.FS.Cwd; dir != "" || t.FS.Root != "" {
-			ev.Paths = append(ev.Paths, event.Path{Raw: dir, Abs: dir, Real: t.FS.realCwd})
+		dir, real := t.FS.Cwd, t.FS.realCwd
+		if t.FS.gone {
+			dir, real = "", ""
+		}
+		if dir != "" || t.FS.Root != "" {
+			ev.Paths = append(ev.Paths, event.Path{Raw: dir, Abs: dir, Real: real})
 		}
 		if dir := t.FS.Root; dir != "" {
 			ev.Paths = append(ev.Paths, event.Path{Raw: dir, Abs: dir, Real: t.FS.realRoot})

@@ -3,8 +3,10 @@
 package eventsource
 
 import (
+	"cmp"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/iotape/iotape/event"
@@ -48,6 +50,7 @@ type Reader struct {
 	numbers Numbers
 	arch    event.Arch
 	bases   []string // of the event's paths
+	cwd     string   // the working directory before the event
 	// entered are the working directories that threads entered with a mount namespace, which a replay does not do.
 	entered map[uint64]bool
 	// overlays are the directories into which overlays stored; seen is how many of a host's overlays are among them.
@@ -112,6 +115,7 @@ func (r *Reader) next(ev *event.Event) error {
 	} else if ev.Op == event.OpMsync {
 		synced(th, ev)
 	} else if len(ev.Paths) > 0 || ev.Op == event.OpIoctl {
+		linked(th, ev)
 		s.findDescriptors(th, ev)
 	}
 	r.base(th, ev)
@@ -154,7 +158,7 @@ func (r *Reader) next(ev *event.Event) error {
 
 // base notes which directories an event's names begin at, before it changes that.
 func (r *Reader) base(th *posix.Thread, ev *event.Event) {
-	r.bases = r.bases[:0]
+	r.bases, r.cwd = r.bases[:0], th.Abs(event.AtFDCWD, "")
 	spec := ev.Spec()
 	for i := range ev.Paths {
 		from := int32(event.AtFDCWD)
@@ -173,6 +177,7 @@ func (r *Reader) direct(s *State, ev *event.Event) {
 	}
 	for i := range ev.Paths {
 		p := &ev.Paths[i]
+		r.here(ev, i)
 		if p.Abs == "" || p.Raw == "" || p.Raw[0] != '/' && r.bases[i] == "" || p.Arg >= 0 && s.Through[p.Arg] != 0 {
 			continue
 		}
@@ -188,6 +193,21 @@ func (r *Reader) direct(s *State, ev *event.Event) {
 			slash = "/"
 		}
 		p.Raw = p.Abs + slash
+	}
+}
+
+// here makes a name through the thread's own working directory in /proc one that begins there: the directory may have
+// no other name any more.
+func (r *Reader) here(ev *event.Event, i int) {
+	p := &ev.Paths[i]
+	rest, ok := posix.CwdPath(p.Raw, ev.PID)
+	if !ok || r.cwd == "" || effect.Virtual(p.Abs) {
+		return
+	}
+	p.Raw, r.bases[i] = cmp.Or(rest, "."), r.cwd
+	if a := int(p.Arg) - 1; a >= 0 && ev.Spec().Args[a].Kind == event.KindDirFD {
+		at := int64(event.AtFDCWD)
+		ev.Args[a] = uint64(at)
 	}
 }
 
@@ -246,6 +266,29 @@ func synced(th *posix.Thread, ev *event.Event) {
 		ev.Files = append(ev.Files[:0], event.File{
 			Arg: 0, FD: -1, Open: o.ID, Dev: o.Dev, Ino: o.Ino, Mode: o.Mode, Path: o.Path, Known: o.Ino != 0,
 		})
+	}
+}
+
+// linked gives a linkat of an open FIFO, device or socket its name, instead of the descriptor that a replay does
+// not have: such files are not opened.
+func linked(th *posix.Thread, ev *event.Event) {
+	if ev.Op != event.OpLinkat || !ev.OK() || len(ev.Paths) == 0 || ev.Paths[0].Arg != 1 || ev.Paths[0].Abs == "" {
+		return
+	}
+	p := &ev.Paths[0]
+	fd, rest, ok := posix.DescriptorPath(p.Raw, ev.PID)
+	if p.Raw == "" {
+		fd, ok = int32(ev.Args[0]), true
+	}
+	d := th.Table.Lookup(fd)
+	if !ok || rest != "" || d == nil || d.Open.Gone {
+		return
+	}
+	switch event.FileType(d.Open.Mode) {
+	case event.TypeFIFO, event.TypeChar, event.TypeBlock, event.TypeSocket:
+		at := int64(event.AtFDCWD)
+		ev.Args[0], ev.Args[4], p.Raw = uint64(at), 0, p.Abs
+		ev.Files = slices.DeleteFunc(ev.Files, func(f event.File) bool { return f.Arg == 0 })
 	}
 }
 
