@@ -329,7 +329,7 @@ func TestReplayKinds(t *testing.T) {
 		dirs[fs] = testenv.MountImage(t, fs, 512)
 	}
 	for _, r := range slices.Concat(refusals, ioctls, names, mounts, sparse, listings, moreKinds,
-		descriptors) {
+		descriptors, stored) {
 		r.snapshot = true
 		for _, fs := range on {
 			t.Run(r.name+"/"+fs, func(t *testing.T) { r.onceInto(t, &env{iotape: iotape, dir: dirs[fs]}) })

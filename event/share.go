@@ -15,6 +15,11 @@ const (
 	FiDedupeRange = 0xc0189436
 )
 
+// Clones reports whether files share content after an ioctl of a command.
+func Clones(command uint64) bool {
+	return uint32(command) == FiClone || uint32(command) == FiCloneRange || uint32(command) == FiDedupeRange
+}
+
 // Cloned is a part of one file that another one took over, without a call having read it.
 type Cloned struct {
 	FD   int32 // of the file that it was taken from

@@ -70,6 +70,9 @@ const (
 	touchDirty     = 1
 	touchWriteback = 2
 	touchExit      = 3
+	touchChanged   = 4
+	touchCollapsed = 5
+	touchInserted  = 6
 )
 
 const (
@@ -117,6 +120,7 @@ func (s *stores) listen() (busy bool) {
 		s.told = n
 		for _, f := range s.files {
 			f.silent = true
+			f.pages.Doubt(0, 1<<62)
 		}
 	}
 	if s.turn > 0 && len(s.later) == 0 {
@@ -134,8 +138,19 @@ func (s *stores) touch(t *iotapeTouch) {
 		return
 	}
 	f := s.files[t.Key]
+	off, n := int64(t.Off), int64(t.Len)
 	switch {
+	case t.Kind == touchChanged && t.Key.Ino == 0:
+		for _, f := range s.files {
+			f.pages.Doubt(off, off+n)
+		}
 	case f == nil:
+	case t.Kind == touchChanged:
+		f.pages.Doubt(off, off+n)
+	case t.Kind == touchCollapsed:
+		s.shift(f, off, -n, t.Time)
+	case t.Kind == touchInserted:
+		s.shift(f, off, n, t.Time)
 	case t.Kind == touchDirty:
 		s.markDirty(f, int64(t.Off)/s.page, (int64(t.Off+t.Len)-1)/s.page, t.Time)
 	case t.Kind == touchWriteback:
@@ -186,6 +201,24 @@ func (s *stores) markDirty(f *storedFile, first, last int64, at uint64) {
 		t.pages |= wordBits(first, last, w)
 		t.since = at
 		f.dirty[w] = t
+	}
+}
+
+// shift follows pages that a call moved: those that were dirty are clean where they are now, and can have been stored
+// to before.
+func (s *stores) shift(f *storedFile, off, by int64, at uint64) {
+	f.pages.Shift(off, by)
+	first, far := off/s.page, by/s.page
+	var pages []int64
+	for w, t := range f.dirty {
+		for m := t.pages; m != 0; m &= m - 1 {
+			if n := w<<6 + int64(bits.TrailingZeros64(m)); n >= first && n+far >= first {
+				pages = append(pages, n+far)
+			}
+		}
+	}
+	for _, n := range pages {
+		s.markDirty(f, n, n, at)
 	}
 }
 

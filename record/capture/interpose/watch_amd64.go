@@ -10,7 +10,7 @@ import (
 // stored matter: it looks at the files then (ptrace.Recorder).
 
 // looks are calls without descriptors that do.
-var looks = []int{unix.SYS_MSYNC, unix.SYS_MUNMAP, unix.SYS_MREMAP, unix.SYS_SYNC}
+var looks = []int{unix.SYS_MSYNC, unix.SYS_MUNMAP, unix.SYS_MREMAP, unix.SYS_SYNC, unix.SYS_TRUNCATE}
 
 // watch tells all processes of a change of these files.
 func (s *session) watch() {

@@ -37,7 +37,11 @@ type Pages struct {
 	size int64 // of a page, in bytes
 	seed maphash.Seed
 	seen map[int64]uint64 // hash by page
+	all  bool             // what is not among them may have been changed by calls, too
 }
+
+// doubt is the hash of a page that something else than a store may have changed since it was looked at.
+const doubt = 1
 
 // NewPages returns Pages that remembers nothing. size is that of a page, in bytes.
 func NewPages(size int64) *Pages {
@@ -57,7 +61,7 @@ func (p *Pages) Compare(off int64, data []byte, holes bool, changed func(off int
 		if is {
 			p.seen[n] = hash
 		}
-		if is && holes && !seen && zero(page) {
+		if is && holes && !seen && !p.all && zero(page) {
 			is = false
 		}
 		if is && from < 0 {
@@ -87,6 +91,46 @@ func (p *Pages) Forget(from, to int64) {
 	for n := first; n < end; n++ {
 		delete(p.seen, n)
 	}
+}
+
+// maxDoubt is how many pages are doubted one by one.
+const maxDoubt = 1 << 16
+
+// Doubt is told that a call may have changed the pages of a range of bytes. What they held when they were looked at
+// says nothing any more: a store can bring it back.
+func (p *Pages) Doubt(from, to int64) {
+	first, end := from/p.size, to/p.size
+	if to%p.size != 0 {
+		end++
+	}
+	if end-first <= maxDoubt {
+		for n := first; n < end; n++ {
+			p.seen[n] = doubt
+		}
+		return
+	}
+	p.all = true
+	for n := range p.seen {
+		if n >= first && n < end {
+			p.seen[n] = doubt
+		}
+	}
+}
+
+// Shift is told that all from a page's offset on was moved by some bytes; backwards if that is negative, over what
+// was there.
+func (p *Pages) Shift(from, by int64) {
+	first, far := from/p.size, by/p.size
+	seen := make(map[int64]uint64, len(p.seen))
+	for n, hash := range p.seen {
+		switch {
+		case n < first:
+			seen[n] = hash
+		case n+far >= first:
+			seen[n+far] = hash
+		}
+	}
+	p.seen = seen
 }
 
 func zero(b []byte) bool {

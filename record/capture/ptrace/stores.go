@@ -79,11 +79,16 @@ func (s *stores) after(th *thread, exit uint64, ret int64) {
 		s.lookAt(th, 0, 0, -1, at)
 	case event.OpSendfile:
 		s.lookAt(th, 1, 0, -1, at)
+	case event.OpIoctl:
+		if event.Clones(c.args[1]) {
+			s.lookAll(at)
+		}
 	case event.OpRead, event.OpReadv:
 		s.lookAt(th, 0, -1, ret, at)
 	case event.OpPread64, event.OpPreadv, event.OpPreadv2:
 		s.lookAt(th, 0, int64(c.args[3]), ret, at)
 	}
+	s.changedBy(th, ret)
 }
 
 // mapped begins to watch a file that a thread has mapped.
@@ -191,14 +196,19 @@ func (r *Recorder) Stored() (version uint64, inodes []uint64) {
 	return r.stores.version, inodes
 }
 
+// of returns the file of a descriptor, and what the kernel says of it; nil if programs cannot store to it.
+func (s *stores) of(th *thread, fd int32) (*storedFile, *trace.Object) {
+	o, ok := s.r.proc.object(th.t.TID, int(fd), 0)
+	if !ok {
+		return nil, nil
+	}
+	return s.files[fileID{o.Dev, o.Ino}], &o
+}
+
 // lookAt looks at n bytes of the file of a descriptor argument; all if n is -1. off is -1 for those
 // before its position.
 func (s *stores) lookAt(th *thread, arg int, off, n int64, at mapped.Moment) {
-	o, ok := s.r.proc.object(th.t.TID, int(int32(th.call.args[arg])), 0)
-	if !ok {
-		return
-	}
-	f := s.files[fileID{o.Dev, o.Ino}]
+	f, o := s.of(th, int32(th.call.args[arg]))
 	switch {
 	case f == nil:
 	case n < 0:

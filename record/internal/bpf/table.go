@@ -212,9 +212,20 @@ const (
 	useRead
 	usePread
 	useCopy
+	useSend
 	useSync
 	useSyncAll
 	useExec
+	useWrite
+	usePwrite
+	useTruncate
+	useFtruncate
+	useOpen
+	useOpenat
+	useOpenat2
+	useCreat
+	useAllocate
+	useClone
 )
 
 func mappedUse(op event.Op) uint8 {
@@ -231,14 +242,43 @@ func mappedUse(op event.Op) uint8 {
 		return useRead
 	case event.OpPread64, event.OpPreadv, event.OpPreadv2:
 		return usePread
-	case event.OpSendfile, event.OpCopyFileRange, event.OpSplice:
+	case event.OpCopyFileRange, event.OpSplice:
 		return useCopy
+	case event.OpSendfile:
+		return useSend
 	case event.OpFsync, event.OpFdatasync, event.OpSyncFileRange:
 		return useSync
 	case event.OpSync, event.OpSyncfs:
 		return useSyncAll
 	case event.OpExecve, event.OpExecveat:
 		return useExec
+	}
+	return changingUse(op)
+}
+
+// changingUse is for calls that change what a file holds.
+func changingUse(op event.Op) uint8 {
+	switch op {
+	case event.OpWrite, event.OpWritev:
+		return useWrite
+	case event.OpPwrite64, event.OpPwritev, event.OpPwritev2:
+		return usePwrite
+	case event.OpTruncate:
+		return useTruncate
+	case event.OpFtruncate:
+		return useFtruncate
+	case event.OpOpen:
+		return useOpen
+	case event.OpOpenat:
+		return useOpenat
+	case event.OpOpenat2:
+		return useOpenat2
+	case event.OpCreat:
+		return useCreat
+	case event.OpFallocate:
+		return useAllocate
+	case event.OpIoctl:
+		return useClone
 	}
 	return useNone
 }

@@ -42,7 +42,7 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long nr)
 		st->flags &= ~TASK_IN_CALL;
 		return 0;
 	}
-	if (mmap_mode && s->use)
+	if (mmap_mode && s->use && s->use <= USE_MSYNC)
 		note_use(st, s);
 	if (s->flags & SPEC_POSITION)
 		note_position(st);

@@ -78,7 +78,7 @@ __noinline int record_call(struct work *w, struct task *st, struct spec *s, u64 
 		put_registered(w, st, ret);
 	if (s->flags & SPEC_HOLD && ret > 0 && !failed(ret))
 		moved(w, s, ret);
-	if (mmap_mode && (s->use || st->flags & TASK_LATE))
+	if (mmap_mode && ((s->use && (s->use < USE_WRITE || shared.mapped)) || st->flags & TASK_LATE))
 		use_mapped(w, st, s, ret);
 	write_call(w, st, ret);
 	return 0;

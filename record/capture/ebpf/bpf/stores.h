@@ -18,7 +18,7 @@ struct {
 } storers SEC(".maps");
 
 /* What the recorder is told (stores.go). */
-enum { TOUCH_DIRTY = 1, TOUCH_WRITEBACK, TOUCH_EXIT };
+enum { TOUCH_DIRTY = 1, TOUCH_WRITEBACK, TOUCH_EXIT, TOUCH_CHANGED, TOUCH_COLLAPSED, TOUCH_INSERTED };
 struct touch {
 	u64 time;
 	struct file_key key;
@@ -48,11 +48,33 @@ enum {
 	USE_MSYNC,
 	USE_READ,  /* of the descriptor, at its position */
 	USE_PREAD, /* of the descriptor, at argument 3 */
-	USE_COPY,  /* of the descriptors, anywhere */
+	USE_COPY,  /* of the descriptors, anywhere: from argument 0 to 2 */
+	USE_SEND,  /* from argument 1 to 0 */
 	USE_SYNC,  /* of the descriptor */
 	USE_SYNC_ALL,
 	USE_EXEC,
+	/* From here on: what changes a file otherwise than by stores. */
+	USE_WRITE,    /* to the descriptor, at its position */
+	USE_PWRITE,   /* to the descriptor, at argument 3 */
+	USE_TRUNCATE,
+	USE_FTRUNCATE,
+	USE_OPEN, /* an open can empty its file */
+	USE_OPENAT,
+	USE_OPENAT2,
+	USE_CREAT,
+	USE_ALLOCATE,
+	USE_CLONE, /* an ioctl, if it does */
 };
+#define O_TRUNC 01000
+#define AT_POSITION (~0ull)
+#define TO_END (1ull << 62)
+#define FALLOC_PUNCH_HOLE 2
+#define FALLOC_COLLAPSE_RANGE 8
+#define FALLOC_ZERO_RANGE 0x10
+#define FALLOC_INSERT_RANGE 0x20
+#define FICLONE 0x40049409
+#define FICLONERANGE 0x4020940d
+#define FIDEDUPERANGE 0xc0189436
 #define MAP_TYPE 0xf
 #define MAP_SHARED 1
 #define MAP_SHARED_VALIDATE 3
@@ -231,6 +253,93 @@ __noinline int use_late(struct work *w, struct task *st, bool gone)
 	return 0;
 }
 
+/* tell_changed tells of bytes of a descriptor's file that a call changed: what the recorder knows
+ * of them says nothing any more. */
+__noinline int tell_changed(s32 fd, u64 off, u64 len, u32 kind)
+{
+	struct file *f = file_of(fd);
+	struct file_key k;
+
+	if (!f)
+		return 0;
+	file_key(f, &k);
+	struct stored *s = bpf_map_lookup_elem(&stores, &k);
+	if (!s)
+		return 0;
+	if (off == AT_POSITION) {
+		off = MEMBER(f, f_pos) - len;
+	} else if (kind == TOUCH_CHANGED && MEMBER(f, f_flags) & O_APPEND) { /* which writes there whatever it is told */
+		struct inode *i = MEMBER(f, f_inode);
+		u64 end = MEMBER(i, i_size) - len;
+		off = off < end ? off : end;
+		len = TO_END - off;
+	}
+	struct touch m = {.kind = kind, .key = s->key, .off = off, .len = len};
+	tell(&m, false);
+	return 0;
+}
+
+static __always_inline u64 user_word(u64 addr)
+{
+	u64 v = 0;
+
+	bpf_probe_read_user(&v, sizeof(v), (void *)addr);
+	return v;
+}
+
+/* changed_by tells what a call changed that succeeded. */
+__noinline int changed_by(struct task *st, struct spec *s, s64 ret)
+{
+	if (!st || !s)
+		return 0;
+	u64 *a = (u64 *)st->args, off, flags;
+
+	switch (s->use) {
+	case USE_WRITE:
+		tell_changed(a[0], AT_POSITION, ret, TOUCH_CHANGED);
+		break;
+	case USE_PWRITE:
+		tell_changed(a[0], a[3], ret, TOUCH_CHANGED);
+		break;
+	case USE_SEND:
+		tell_changed(a[0], AT_POSITION, ret, TOUCH_CHANGED);
+		break;
+	case USE_COPY:
+		off = a[3] ? user_word(a[3]) - ret : AT_POSITION; /* it was moved by what was written */
+		tell_changed(a[2], off, ret, TOUCH_CHANGED);
+		break;
+	case USE_FTRUNCATE:
+		tell_changed(a[0], a[1], TO_END, TOUCH_CHANGED);
+		break;
+	case USE_TRUNCATE: { /* of all files: which one the name leads to is not known */
+		struct touch m = {.kind = TOUCH_CHANGED, .off = a[1], .len = TO_END};
+		tell(&m, false);
+		break;
+	}
+	case USE_OPEN:
+	case USE_OPENAT:
+	case USE_OPENAT2:
+	case USE_CREAT:
+		flags = s->use == USE_OPEN ? a[1] : s->use == USE_OPENAT ? a[2] : s->use == USE_CREAT ? O_TRUNC : user_word(a[2]);
+		if (flags & O_TRUNC)
+			tell_changed(ret, 0, TO_END, TOUCH_CHANGED);
+		break;
+	case USE_ALLOCATE:
+		if (a[1] & FALLOC_COLLAPSE_RANGE)
+			tell_changed(a[0], a[2], a[3], TOUCH_COLLAPSED);
+		else if (a[1] & FALLOC_INSERT_RANGE)
+			tell_changed(a[0], a[2], a[3], TOUCH_INSERTED);
+		else if (a[1] & (FALLOC_PUNCH_HOLE | FALLOC_ZERO_RANGE))
+			tell_changed(a[0], a[2], a[3], TOUCH_CHANGED);
+		break;
+	case USE_CLONE:
+		if ((u32)a[1] == FICLONE || (u32)a[1] == FICLONERANGE)
+			tell_changed(a[0], 0, TO_END, TOUCH_CHANGED);
+		break;
+	}
+	return 0;
+}
+
 /* use_mapped adds what the recorder has to do for a call that returns. */
 __noinline int use_mapped(struct work *w, struct task *st, struct spec *s, s64 ret)
 {
@@ -258,6 +367,8 @@ __noinline int use_mapped(struct work *w, struct task *st, struct spec *s, s64 r
 		now_mapped(w, st->args[0]);
 	if (!shared.mapped && s->use != USE_MMAP && s->use != USE_MUNMAP && s->use != USE_MSYNC)
 		return 0;
+	if ((s->use >= USE_WRITE || s->use == USE_COPY || s->use == USE_SEND) && !failed(ret))
+		changed_by(st, s, ret);
 	switch (s->use) {
 	case USE_MMAP:
 	case USE_MUNMAP:
@@ -286,7 +397,12 @@ __noinline int use_mapped(struct work *w, struct task *st, struct spec *s, s64 r
 			put_stored_at(w, st->args[0], st->args[3], ret, 0);
 		break;
 	case USE_COPY:
+	case USE_SEND:
 		if (ret > 0 && (is_stored(st->args[0]) || is_stored(st->args[1])))
+			put_stored_all(w, 0);
+		break;
+	case USE_CLONE:
+		if (ret == 0 && ((u32)st->args[1] == FICLONE || (u32)st->args[1] == FICLONERANGE || (u32)st->args[1] == FIDEDUPERANGE))
 			put_stored_all(w, 0);
 		break;
 	case USE_SYNC:

@@ -644,9 +644,23 @@ INLINE void objects(struct record *r, s64 ret)
 	r->nobjects = (u32)(at - r->objects);
 }
 
+/* clones reports whether files share content after an ioctl. */
+INLINE s32 clones(u32 request)
+{
+	switch (request) {
+	case 0x40049409: /* FICLONE */
+	case 0x4020940d: /* FICLONERANGE */
+	case 0xc0189436: /* FIDEDUPERANGE */
+		return 1;
+	}
+	return 0;
+}
+
 /* watched reports whether a call has to do with a file that programs store to through mappings. */
 static s32 watched(const struct control *c, const struct record *r)
 {
+	if (c->watched && r->sp->op == IOT_OP_IOCTL && clones((u32)r->s->args[1]))
+		return 1; /* the file that they take it from can be in memory */
 	for (u32 i = 0; i < r->nobjects; i++) {
 		if ((r->objects[i].mode & S_IFMT) != S_IFREG)
 			continue;
