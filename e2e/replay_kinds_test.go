@@ -208,6 +208,15 @@ if at(463, b'f', b'user.a') == 0: # setxattrat: Linux 6.13
     assert libc.syscall(466, d, b'g', 0, b'user.b') == 0
     assert at(464, b'g', b'user.b') == -1
 `)},
+	{name: "whiteouts", run: python(`
+put('a', 'a'); put('b', 'b'); os.mkdir('d'); put('d/x', 'x')
+def moved(old, new, flags=4): return libc.renameat2(-100, old, -100, new, flags) == 0
+assert moved(b'a', b'w') and moved(b'd', b'e', 5)
+os.lstat('a'); os.listdir('.'); fails(lambda: os.mkdir('d'), lambda: os.listdir('d'))
+os.unlink('a'); put('a', 'new')
+assert moved(b'b', b'a') and not moved(b'a', b'e', 5)
+os.rename('b', 'c'); os.listdir('.')
+`)},
 	{name: "an absolute name with a directory", run: python(`
 os.mkdir('d')
 p = os.open('d', os.O_RDONLY)

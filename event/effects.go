@@ -219,6 +219,7 @@ const (
 	rwfAppend       = 16 // RWF_APPEND (linux/fs.h)
 	renameNoReplace = 1  // RENAME_NOREPLACE (linux/fs.h)
 	renameExchange  = 2  // RENAME_EXCHANGE
+	renameWhiteout  = 4  // RENAME_WHITEOUT
 )
 
 // Appends reports whether a write goes to the end of its file, wherever that is: the descriptor has O_APPEND, or
@@ -238,4 +239,10 @@ func (e *Event) Exchanges() bool {
 // SparesTarget reports whether a rename fails if its second name exists (RENAME_NOREPLACE).
 func (e *Event) SparesTarget() bool {
 	return e.Effect() == EffectRename && e.Named("flags")&renameNoReplace != 0
+}
+
+// LeavesWhiteout reports whether a rename makes a whiteout of its first name (RENAME_WHITEOUT): a character device
+// with the number 0 (overlayfs).
+func (e *Event) LeavesWhiteout() bool {
+	return e.Effect() == EffectRename && e.Named("flags")&renameWhiteout != 0
 }

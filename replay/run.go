@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"time"
 
@@ -73,7 +74,11 @@ func prepare(ctx context.Context, t *trace.Tape, o *Options) (*prepared, error) 
 	if p.layout, err = eventsource.NewLayout(t, o.Renames, o.Shared); err != nil {
 		return nil, err
 	}
-	p.layout.SetOwners(eventsource.Owners{Users: o.Users, Groups: o.Groups})
+	owners := eventsource.Owners{Users: o.Users, Groups: o.Groups}
+	if uid := os.Geteuid(); uid != 0 {
+		owners.Only = &eventsource.Only{UID: uint32(uid), GID: uint32(os.Getegid())}
+	}
+	p.layout.SetOwners(owners)
 	if p.into, err = prepareTarget(o.Into, o.Force); err != nil {
 		return nil, err
 	}

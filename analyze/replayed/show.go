@@ -114,6 +114,10 @@ func LeftOff(l replay.LeftOff) string {
 	if l.Attributes > 0 {
 		parts = append(parts, report.Plural(int(l.Attributes), "call on attributes", "calls on attributes"))
 	}
+	if l.AccessLists > 0 {
+		parts = append(parts, report.Plural(int(l.AccessLists), "access list without its entries for others",
+			"access lists without their entries for others"))
+	}
 	if len(parts) > 0 {
 		lines = append(lines, text+strings.Join(parts, ", ")+" (only root can make them)")
 	}

@@ -10,7 +10,6 @@ import (
 
 // moved follows a rename: whatever is at or below a name is now at or below another.
 func (m *Model) moved(_ *Thread, ev *event.Event) {
-	const exchangeFlag = 2
 	if !ev.OK() || len(ev.Paths) != 2 {
 		return
 	}
@@ -25,7 +24,7 @@ func (m *Model) moved(_ *Thread, ev *event.Event) {
 	if m.links.same(from.Real, to.Real) {
 		return // nothing happens (rename(2))
 	}
-	exchange := ev.Op.Like() == event.OpRenameat2 && ev.Args[4]&exchangeFlag != 0
+	exchange := ev.Exchanges()
 	if !exchange {
 		m.gone(to.Real)
 	}

@@ -36,6 +36,8 @@ type State struct {
 	Rest bool
 	// Root says that root made the call, whoever makes it in the replay.
 	Root bool
+	// Reduced says that entries of the access list that it sets are left out: see Owners.Only.
+	Reduced bool
 	// Overlaid says that the event is about files of an overlay that the recording mounted.
 	Overlaid bool
 }
@@ -149,9 +151,7 @@ func (r *Reader) next(ev *event.Event) error {
 		host.Renames.event(ev, r.bases)
 	}
 	s.Root = ev.UID == 0
-	if o := &host.Owners; len(o.Users)+len(o.Groups) > 0 {
-		o.event(ev, r.arch)
-	}
+	host.Owners.event(s, ev, r.arch)
 	r.numbers.Event(ev)
 	return nil
 }

@@ -65,11 +65,21 @@ func (ids IDs) Map(id uint32) uint32 {
 func (ids IDs) arg(arg *uint64) { *arg = uint64(int64(int32(ids.Map(uint32(*arg))))) }
 
 // Owners are the users and groups of a replay.
-type Owners struct{ Users, Groups IDs }
+type Owners struct {
+	Users, Groups IDs
+	Only          *Only // nil: access lists can name everyone
+}
+
+// Only is the one user and group that access lists can name.
+type Only struct{ UID, GID uint32 }
 
 // event gives an event the users and groups of the replay: who makes the call, whose its files are,
 // and what it asks for.
-func (o *Owners) event(ev *event.Event, arch event.Arch) {
+func (o *Owners) event(s *State, ev *event.Event, arch event.Arch) {
+	s.Reduced = o.Only != nil && effect.OwnAccessLists(ev, o.Only.UID, o.Only.GID)
+	if len(o.Users)+len(o.Groups) == 0 {
+		return
+	}
 	ev.UID, ev.GID = o.Users.Map(ev.UID), o.Groups.Map(ev.GID)
 	for i := range ev.Files {
 		f := &ev.Files[i]
@@ -90,5 +100,10 @@ func (o *Owners) Tree(m *tree.Manifest) {
 			continue // the target's owner is its user's choice
 		}
 		e.UID, e.GID = o.Users.Map(e.UID), o.Groups.Map(e.GID)
+		for name, value := range e.Xattrs {
+			if o.Only != nil && strings.HasPrefix(name, effect.AccessListAttr) {
+				e.Xattrs[name] = effect.OwnAccessList(value, o.Only.UID, o.Only.GID)
+			}
+		}
 	}
 }

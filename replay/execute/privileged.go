@@ -21,12 +21,12 @@ import (
 // it, also after the replay. What a tape says is no reason to make one.
 
 // leftOff counts the calls that were made without what gives rights.
-type leftOff struct{ setID, capabilities, devices, owners, attributes atomic.Uint64 }
+type leftOff struct{ setID, capabilities, devices, owners, attributes, accessLists atomic.Uint64 }
 
 func (l *leftOff) result() result.LeftOff {
 	return result.LeftOff{
 		SetID: l.setID.Load(), Capabilities: l.capabilities.Load(), Devices: l.devices.Load(),
-		Owners: l.owners.Load(), Attributes: l.attributes.Load(),
+		Owners: l.owners.Load(), Attributes: l.attributes.Load(), AccessLists: l.accessLists.Load(),
 	}
 }
 
@@ -133,6 +133,9 @@ func (w *worker) skipsRoots(t *plan.Task) bool {
 		return false
 	}
 	switch ev := &t.Event; {
+	case t.Reduced:
+		w.env.leftOff.accessLists.Add(1)
+		return false
 	case effect.ChangesOwner(ev, uint32(os.Geteuid()), uint32(os.Getegid())):
 		w.env.leftOff.owners.Add(1)
 	case effect.HandlesRootsAttribute(ev):

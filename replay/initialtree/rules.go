@@ -412,6 +412,11 @@ func (in *inference) renamed(ev *event.Event) {
 		in.names.unlink(to)
 		in.names.move(from, to)
 	}
+	if from != nil && from != to && ev.LeavesWhiteout() {
+		o := in.names.newFile()
+		o.typ = tree.CharDev
+		in.names.assign(from, o)
+	}
 }
 
 // linkTarget returns what readlink said: of what the tape lacks, marks that no name is likely to have.

@@ -394,6 +394,16 @@ func (s *state) link(_ *event.Event, sub *footprint) bool {
 }
 
 func (s *state) rename(ev *event.Event, sub *footprint) bool {
+	if !s.renameName(ev, sub) {
+		return false
+	}
+	if from := sub.names[0]; ev.LeavesWhiteout() && from != sub.names[1] {
+		return s.create(from, some)
+	}
+	return true
+}
+
+func (s *state) renameName(ev *event.Event, sub *footprint) bool {
 	from, to := sub.names[0], sub.names[1]
 	if !s.mustExist(from, kindUnknown) {
 		return false

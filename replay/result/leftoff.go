@@ -11,6 +11,9 @@ type LeftOff struct {
 	// with "trusted." or "security.". They are counted if another user replays.
 	Owners     uint64 `json:"owners,omitempty"`
 	Attributes uint64 `json:"attributes,omitempty"`
+	// AccessLists counts access lists that were made without entries for other users and groups, which an ordinary
+	// user's replay cannot name.
+	AccessLists uint64 `json:"access_lists,omitempty"`
 }
 
 // Add adds what another part left off.
@@ -20,4 +23,5 @@ func (l *LeftOff) Add(o LeftOff) {
 	l.Devices += o.Devices
 	l.Owners += o.Owners
 	l.Attributes += o.Attributes
+	l.AccessLists += o.AccessLists
 }
