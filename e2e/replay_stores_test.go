@@ -3,6 +3,10 @@
 package e2e
 
 import (
+	"cmp"
+	"fmt"
+	"os"
+	"strconv"
 	"testing"
 
 	"github.com/iotape/iotape/internal/testenv"
@@ -34,6 +38,14 @@ z = os.open('z', os.O_RDWR | os.O_CREAT, 0o644); os.ftruncate(z, 2 * page)
 n = mmap.mmap(z, 2 * page); os.pwrite(z, B, page); n[page:] = bytes(page)
 e = os.open('e', os.O_RDWR | os.O_CREAT, 0o644); os.write(e, A); o = mmap.mmap(e, page)
 os.close(os.open('e', os.O_WRONLY | os.O_TRUNC)); os.ftruncate(e, page); o[:] = A
+`)},
+	{name: "a mapping of O_APPEND", run: python(`
+import mmap
+f = os.open('f', os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o444)
+os.write(f, b'x' * 5000)
+m = mmap.mmap(f, 5000)
+m[100:105] = b'store'; m[4990:5000] = b'at the end'; m.flush(); os.write(f, b'appended'); m[0:5] = b'again'
+assert os.fstat(f).st_size == 5008
 `)},
 	{name: "ranges that are moved below a mapping", run: python(`
 import mmap
@@ -92,6 +104,74 @@ o[size * 2:size * 2 + 3] = b'uvw'; os.pwrite(d, b'only d', size * 3)
 		e := &env{iotape: iotape, dir: testenv.MountImage(t, fs, 512)}
 		for _, r.backend = range []string{"ebpf", "interpose", "ptrace"} {
 			t.Run(fs+"/"+r.backend, func(t *testing.T) { r.onceInto(t, e) })
+		}
+	}
+}
+
+// randomCalls makes 1,500 calls on a few names, of which about half fail. %d is the seed.
+const randomCalls = `
+import mmap, random
+r = random.Random(%d)
+names = ['n%%d' %% i for i in range(12)] + ['d1', 'd2', 'd1/a', 'd2/b', 'd1/c']
+os.mkdir('d1'); os.mkdir('d2')
+open_files, mappings, size = [], [], 4096
+def name(): return r.choice(names)
+def some(): return r.choice(open_files)
+def n(limit): return r.randrange(limit)
+def opened():
+    how = r.choice([0, os.O_TRUNC, os.O_EXCL, os.O_APPEND])
+    open_files.append(os.open(name(), os.O_RDWR | os.O_CREAT | how, 0o644))
+def closed(): os.close(open_files.pop(n(len(open_files))))
+def stored():
+    f = some()
+    m = mmap.mmap(f, os.fstat(f).st_size)
+    at = n(len(m)); m[at:at + 5] = b'MMAP!'[:len(m) - at]
+    if n(2): mappings.append(m)
+    else: m.close()
+calls = [
+    opened, opened, closed, stored, stored, lambda: mappings.pop(n(len(mappings))).close(),
+    lambda: os.unlink(name()), lambda: os.rename(name(), name()), lambda: os.link(name(), name()),
+    lambda: os.symlink(name(), name()), lambda: os.mkdir(name()), lambda: os.rmdir(name()), lambda: os.readlink(name()),
+    lambda: libc.renameat2(-100, name().encode(), -100, name().encode(), r.choice([1, 2, 4])),
+    lambda: os.truncate(name(), n(20000)), lambda: os.listdir(r.choice(['.', 'd1', 'd2'])),
+    lambda: os.chmod(name(), r.choice([0o600, 0o755, 0o444])), lambda: (os.stat(name()), os.lstat(name())),
+    lambda: os.setxattr(name(), 'user.%%d' %% n(3), b'v' * n(50)), lambda: os.write(some(), b'%%d' %% n(256) * n(3000)),
+    lambda: os.pwrite(some(), b'%%d' %% n(256) * n(3000), n(30000)), lambda: os.ftruncate(some(), n(30000)),
+    lambda: os.pread(some(), 5000, n(30000)), lambda: os.fsync(some()),
+    lambda: libc.fallocate(some(), r.choice([0, 1, 3, 8, 16, 32]), ctypes.c_long(size * n(8)),
+                           ctypes.c_long(size * (1 + n(3)))),
+    lambda: os.copy_file_range(some(), some(), n(10000), n(20000), n(20000)),
+]
+for i in range(1500):
+    try: r.choice(calls)()
+    except (OSError, ValueError, IndexError): pass
+`
+
+// TestReplayRandomCalls replays programs that make random calls; IOTAPE_SEED is the first one's seed, IOTAPE_REPEAT how
+// many there are of each back end and file system.
+func TestReplayRandomCalls(t *testing.T) {
+	t.Parallel()
+	testenv.Short(t, "records and replays programs on two file systems")
+	testenv.NeedBPF(t)
+	testenv.NeedProgram(t, "python3")
+	iotape := testenv.Iotape(t)
+	seed, err := strconv.Atoi(cmp.Or(os.Getenv("IOTAPE_SEED"), "1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	on := []string{"ext4", "tmpfs"}
+	if repeat(t) > 1 {
+		on = fileSystems
+	}
+	for _, fs := range on {
+		e := &env{iotape: iotape, dir: testenv.MountImage(t, fs, 512)}
+		for _, backend := range []string{"ebpf", "interpose", "ptrace"} {
+			for range repeat(t) {
+				program := python(fmt.Sprintf(randomCalls, seed))
+				r := row{name: "random calls", backend: backend, snapshot: true, run: program}
+				t.Run(fmt.Sprintf("%s/%s/%d", fs, backend, seed), func(t *testing.T) { r.onceInto(t, e) })
+				seed++
+			}
 		}
 	}
 }

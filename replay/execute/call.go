@@ -132,6 +132,10 @@ func (w *worker) makeCall(t *plan.Task, nr int, args *[event.MaxArgs]uintptr) (i
 		}
 	}
 	if t.Event.Op == event.OpMmapPwrite {
+		if again := w.reopenWithout(int(args[0]), unix.O_APPEND); again >= 0 { // pwrite would append
+			defer unix.Close(again)
+			args[0] = uintptr(again)
+		}
 		if room := roomFor(int(args[0]), int64(args[3])); room < int64(args[2]) {
 			return w.storeWithin(t, args, max(room, 0))
 		}
@@ -145,7 +149,7 @@ func (w *worker) makeCall(t *plan.Task, nr int, args *[event.MaxArgs]uintptr) (i
 			continue
 		case syscall.EINVAL:
 			if reopened < 0 && t.Event.Spec().NoCall {
-				if reopened = w.reopenCached(int(args[0])); reopened >= 0 {
+				if reopened = w.reopenWithout(int(args[0]), unix.O_DIRECT); reopened >= 0 {
 					defer unix.Close(reopened)
 					args[0] = uintptr(reopened)
 					continue
@@ -156,10 +160,10 @@ func (w *worker) makeCall(t *plan.Task, nr int, args *[event.MaxArgs]uintptr) (i
 	}
 }
 
-// reopenCached opens the file of an O_DIRECT descriptor again: a mapping goes through the page cache,
-// to any byte. It returns -1 if the descriptor is another.
-func (w *worker) reopenCached(fd int) int {
-	if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0); err != nil || flags&unix.O_DIRECT == 0 {
+// reopenWithout opens the file of a descriptor again that has O_DIRECT or O_APPEND: a mapping goes through the page
+// cache, to any byte. It returns -1 if the descriptor does not have it.
+func (w *worker) reopenWithout(fd, flag int) int {
+	if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0); err != nil || flags&flag == 0 {
 		return -1
 	}
 	again, err := unix.Openat(w.env.procFD, strconv.Itoa(fd), unix.O_RDWR|unix.O_CLOEXEC, 0)
