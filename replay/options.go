@@ -32,7 +32,8 @@ type Options struct {
 	// device nodes have number 0:0, which leads to no driver.
 	PrivilegedFiles bool
 	// MaxBytes is how much of the target's file system the replay may take, the initial tree included;
-	// 0 is half of what is free there, if that is 4 GiB or more, else as much as there is. The
+	// 0 is half of what is free there, at most 16 GiB and four times what the calls write; or as much as there is, if
+	// less than 4 GiB are free. The
 	// replay stops before a call that could take more.
 	MaxBytes int64
 	// MaxFiles is how many files the calls may make; 0 is half of those that the target's file system

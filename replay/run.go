@@ -100,7 +100,7 @@ type target struct {
 // begin makes the initial tree in a directory, one of several. The caller calls private.restore.
 func (p *prepared) begin(ctx context.Context, into string, several int) (x *target, err error) {
 	x = &target{prepared: p, into: into}
-	most, err := p.o.maxBytes(p.initial, into)
+	most, err := p.o.maxBytes(p.initial, into, several)
 	if err != nil {
 		return nil, err
 	}

@@ -15,15 +15,15 @@ import (
 	"github.com/iotape/iotape/replay/initialtree"
 )
 
-// maxBytes returns how many bytes of the target's file system the calls may take, 0 for no limit. It is an
-// error if the initial tree takes more already.
-func (o *Options) maxBytes(initial *initialtree.Tree, into string) (int64, error) {
+// maxBytes returns how many bytes of the target's file system the calls of several copies may take, 0 for no limit. It
+// is an error if the initial tree takes more already.
+func (o *Options) maxBytes(initial *initialtree.Tree, into string, several int) (int64, error) {
 	const small = 4 << 30 // a file system of its own, which may be filled
 	most := o.MaxBytes
 	var fs unix.Statfs_t
 	if most <= 0 && unix.Statfs(into, &fs) == nil {
 		if free := int64(fs.Bavail) * fs.Bsize; free >= small {
-			most = free / 2
+			most = min(free/2, enough(initial.Written, int64(several)))
 		}
 	}
 	if most <= 0 {
@@ -39,6 +39,19 @@ func (o *Options) maxBytes(initial *initialtree.Tree, into string) (int64, error
 		}
 	}
 	return max(left, 1), nil
+}
+
+// enough returns how many bytes copies of a tape take at most whose calls write some: space can be asked for that is
+// never written, but a line of a tape is no reason to fill a disk.
+func enough(written, copies int64) int64 {
+	const (
+		unwritten = 16 << 30 // of fallocate, and for what file systems need beside the content
+		clones    = 4        // content that files share takes space of its own where they cannot
+	)
+	if written > (math.MaxInt64-unwritten)/clones/copies {
+		return math.MaxInt64
+	}
+	return unwritten + clones*copies*written
 }
 
 // limits returns what the calls may take; bytes is as maxBytes returns it.

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/internal/testenv"
 	"github.com/iotape/iotape/replay/internal/tapescript"
 )
 
@@ -40,6 +41,42 @@ func TestMaxBytes(t *testing.T) {
 				t.Errorf("error is %v, want one that names --max-bytes", err)
 			}
 		})
+	}
+}
+
+// By default a replay takes what a tape's calls write, and space that is little beside it, but not whatever one of them
+// asks for.
+func TestBytesByDefault(t *testing.T) {
+	t.Parallel()
+	testenv.NeedRoot(t)
+	testenv.NeedLoop(t)
+	testenv.NeedProgram(t, "mkfs.xfs")
+	target := testenv.MountImage(t, "xfs", 200<<10) // an image with holes: space that is allocated takes none of it
+	for _, c := range []struct {
+		name string
+		size uint64
+		ok   bool
+	}{
+		{"6 GiB", 6 << 30, true},
+		{"77 GB", 77e9, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := tapescript.New(t)
+			s.Open(3, "f", event.OpenCreat|2)
+			s.On(event.OpWrite, 3, 1<<20, 0, [6]uint64{3, 1, 1 << 20},
+				event.Buf{Arg: 1, Kind: event.KindBuf, Len: 1 << 20, Omitted: true})
+			s.On(event.OpFallocate, 3, 0, 0, [6]uint64{3, 0, 0, c.size})
+			rep, err := Run(t.Context(), s.Close(), &Options{Into: filepath.Join(target, c.name)})
+			if c.ok && (err != nil || !rep.OK()) {
+				t.Errorf("%v, %+v", err, rep)
+			}
+			if !c.ok && (err == nil || !strings.Contains(err.Error(), "--max-bytes")) {
+				t.Errorf("error is %v, want one that names --max-bytes", err)
+			}
+		})
+	}
+	if got := enough(1<<62, 8); got < 1<<62 {
+		t.Errorf("8 copies of 1<<62 bytes: %d", got)
 	}
 }
 

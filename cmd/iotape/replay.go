@@ -199,7 +199,7 @@ If a tape has several machines, each machine has its own directory in DIR. The p
 	f.StringVar(&fromScript, "script", "", "replay the script in `DIR` (of iotape script) instead of a TAPE")
 	f.Var(&bytes, "max-bytes",
 		"the most bytes of DIR's file system that the replay may take; it stops before a call that could take more "+
-			"(default: half of what is free, if that is 4 GiB or more)")
+			"(default, if 4 GiB or more are free: half of that, at most 16 GiB and four times what the calls write)")
 	f.Uint64Var(&o.MaxFiles, "max-files", 0,
 		"let the replay make at most `N` files (default: half of those that DIR's file system has room for, if "+
 			"that is a million or more)")

@@ -35,6 +35,8 @@ type Tree struct {
 	// Overlays are directories, by the replay's names, into which overlays of the recording stored: a replay does not
 	// make what the kernel made there.
 	Overlays []string
+	// Written is how many bytes the calls wrote, copied and stored.
+	Written int64
 	// Mounted is where the files are, in a replay, that the recording left below mounts.
 	Mounted eventsource.Renames
 
@@ -46,6 +48,9 @@ type Tree struct {
 }
 
 const inlineBit = 1 << 63
+
+// maxCallBytes is the most that one call moves (read(2)), whatever a tape says.
+const maxCallBytes = 0x7ffff000
 
 // Content returns the bytes of one of the manifest's chunks.
 func (s *Tree) Content(id uint64) ([]byte, error) {
@@ -118,6 +123,7 @@ func (in *inference) readAll(ctx context.Context) error {
 		effect.AsCall(&ev)
 		in.state = s
 		in.succeeded.Add(&ev)
+		in.result.Written += min(ev.Traffic().Written, maxCallBytes)
 		if in.foreign {
 			in.process(&ev)
 		} else {
