@@ -140,6 +140,14 @@ func (w *worker) makeCall(t *plan.Task, nr int, args *[event.MaxArgs]uintptr) (i
 			return w.storeWithin(t, args, max(room, 0))
 		}
 	}
+	if count := copied(t.Event.Op); count >= 0 {
+		return wholeCopy(t.Event.Ret, &args[count], func() (int64, syscall.Errno) { return w.made(t, nr, args) })
+	}
+	return w.made(t, nr, args)
+}
+
+// made makes a call as it stands in a task.
+func (w *worker) made(t *plan.Task, nr int, args *[event.MaxArgs]uintptr) (int64, syscall.Errno) {
 	for reopened := -1; ; {
 		r, _, errno := unix.Syscall6(uintptr(nr), args[0], args[1], args[2], args[3], args[4], args[5])
 		switch errno {

@@ -4,6 +4,7 @@ package execute
 
 import (
 	"fmt"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -74,5 +75,32 @@ func (w *worker) copyOut(t *plan.Task) {
 		w.env.check.Mismatch(t, "result", fmt.Sprint(want), fmt.Sprint(got))
 	} else if compare {
 		w.env.check.Content(t, buf, b)
+	}
+}
+
+// copied returns which argument of a copy between files says how many bytes, -1 if an operation is none.
+func copied(op event.Op) int {
+	switch op {
+	case event.OpCopyFileRange:
+		return 4
+	case event.OpSendfile:
+		return 3
+	}
+	return -1
+}
+
+// wholeCopy goes on with a copy until it has copied as much as the recorded one: any signal ends one in the middle, and
+// the Go runtime sends its threads some. count is the argument that says how many bytes; positions and offsets
+// are moved by the kernel.
+func wholeCopy(want int64, count *uintptr, call func() (int64, syscall.Errno)) (done int64, errno syscall.Errno) {
+	for {
+		n, errno := call()
+		if errno != 0 && done == 0 {
+			return n, errno
+		}
+		if done += max(n, 0); n <= 0 || done >= want {
+			return done, 0
+		}
+		*count -= min(uintptr(n), *count)
 	}
 }
