@@ -132,7 +132,7 @@ func (in *inference) opened(ev *event.Event, f *event.File, existed bool) {
 	if c == nil {
 		return
 	}
-	created := !existed && in.madeByOpen(c, f, flags)
+	created := !existed && in.madeByOpen(c, ev, f, flags)
 	if created {
 		o := in.names.newFile()
 		o.id = effect.InodeOf(f)
@@ -162,11 +162,11 @@ func (in *inference) opened(ev *event.Event, f *event.File, existed bool) {
 }
 
 // madeByOpen reports whether an open made its file.
-func (in *inference) madeByOpen(c *node, f *event.File, flags uint64) bool {
+func (in *inference) madeByOpen(c *node, ev *event.Event, f *event.File, flags uint64) bool {
 	if flags&event.OpenCreat == 0 || c.obj != nil || f.Known && openedType(f, flags) != tree.File {
 		return false // an open makes regular files only: a FIFO or a device was there
 	}
-	return c.seen || f.Flags&event.OpenCreat != 0 || flags&event.OpenExcl != 0 || !in.preexisted(c, f, flags)
+	return c.seen || f.Flags&event.OpenCreat != 0 || flags&event.OpenExcl != 0 || !in.preexisted(ev, f)
 }
 
 // openedType returns the type of an opened file, 0 if that is not known.
@@ -183,11 +183,12 @@ func openedType(f *event.File, flags uint64) tree.Type {
 // preexisted guesses, from what the kernel said after an open with O_CREAT,
 // whether the file had been there before. Where both are possible either way gives
 // the same tree.
-func (in *inference) preexisted(c *node, f *event.File, flags uint64) bool {
+func (in *inference) preexisted(ev *event.Event, f *event.File) bool {
 	if !f.Known || f.Size > 0 || f.Nlink > 1 {
 		return f.Known
 	}
-	return false
+	asked := openMode(ev)
+	return asked != 0 && f.Mode&0o777 != asked&^in.state.Umask // nobody asked for these permissions
 }
 
 // statCall learns type, attributes and size.
