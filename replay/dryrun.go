@@ -57,7 +57,8 @@ func DryRun(ctx context.Context, t *trace.Tape, o *Options) (*Plan, error) {
 		return nil, err
 	}
 	p, err := plan.New(t, &plan.Config{
-		Layout: layout, Tainted: initial.Tainted, Elsewhere: initial.Elsewhere, Order: order.Resource,
+		Layout: layout, Tainted: initial.Tainted, Elsewhere: initial.Elsewhere, Specials: initial.Specials,
+		Order: order.Resource,
 	})
 	if err != nil {
 		return nil, err

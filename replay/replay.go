@@ -100,8 +100,8 @@ func (o *Options) config(
 		Tape: t.Dir(), Into: into, Checks: o.Checks, Abort: o.Abort,
 		Pace: cmp.Or(o.Pace, PaceAFAP), Speed: cmp.Or(o.Speed, 1), Sleep: o.Sleep,
 		Order: o.Order, Native: o.Native, Privileged: o.PrivilegedFiles, Layout: layout, Data: o.Data,
-		FIFOs: o.Force || initial.FIFOs(), Elsewhere: initial.Elsewhere, Tainted: initial.Tainted,
-		LeftOut: initial.LeftOut, Others: initial.Others, Overlays: initial.Overlays,
+		FIFOs: o.Force || initial.FIFOs(), Elsewhere: initial.Elsewhere, Specials: initial.Specials,
+		Tainted: initial.Tainted, LeftOut: initial.LeftOut, Others: initial.Others, Overlays: initial.Overlays,
 	}
 	if o.Log != nil {
 		c.LogLevel = cmp.Or(o.LogLevel, LogDifferences)

@@ -323,11 +323,11 @@ func (m *Model) duplicated(t *Thread, ev *event.Event) {
 
 // duplicate lets the result stand for the open file of argument 0.
 func (m *Model) duplicate(t *Thread, ev *event.Event, cloexec bool) {
-	d := t.Table.Lookup(int32(ev.Args[0]))
-	if d == nil {
+	d, fd := t.Table.Lookup(int32(ev.Args[0])), int32(ev.Ret)
+	if d == nil { // what it stands for now is not known, but nothing that it stood for before
+		m.drop(t.Table, fd)
 		return
 	}
-	fd := int32(ev.Ret)
 	if fd != int32(ev.Args[0]) {
 		m.install(t.Table, fd, d.Open, cloexec, ev.Exit)
 	}

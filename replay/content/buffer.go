@@ -34,6 +34,16 @@ func KnownPrefix(b *event.Buf) int64 {
 	return n
 }
 
+// TextKnown reports whether a call's arguments that are text (the name of an attribute) are whole in the tape.
+func TextKnown(ev *event.Event) bool {
+	for i := range ev.Bufs {
+		if b := &ev.Bufs[i]; b.Kind == event.KindText && b.Dir == event.In && KnownPrefix(b) < b.Len {
+			return false
+		}
+	}
+	return true
+}
+
 // Prefix returns the first bytes of a buffer that the tape has, as a buffer.
 func Prefix(b *event.Buf) event.Buf {
 	p := event.Buf{Arg: b.Arg, Dir: b.Dir, Kind: b.Kind, Len: KnownPrefix(b), Inline: b.Inline}

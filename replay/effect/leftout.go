@@ -52,12 +52,17 @@ var callKinds = []struct {
 	{"chmod", changesMode, []event.Op{event.OpChmod, event.OpFchmod, event.OpFchmodat, event.OpFchmodat2}},
 	{"chown", changesMode, []event.Op{event.OpChown, event.OpFchown, event.OpLchown, event.OpFchownat}},
 	{"setxattr", changesAttributes, []event.Op{event.OpSetxattr, event.OpLsetxattr, event.OpFsetxattr}},
+	{CutNames, changesMode | changesAttributes, nil},
 	{UnseenProcesses, changesNames | changesContent | changesPosition | changesMode | changesAttributes, nil},
 }
 
 // UnseenProcesses is the kind of the calls of processes that a trace says to have been made, and of which it has
 // no calls (strace without -f).
 const UnseenProcesses = "those of processes that are not in the trace"
+
+// CutNames is the kind of the calls on extended attributes that are not made, because a trace has only the beginning
+// of the attribute's name (strace -s). Some attributes are a file's permissions.
+const CutNames = "those on extended attributes whose names are cut off"
 
 // Succeeded is a set of operations of which a trace has calls that succeeded.
 type Succeeded [(event.NumOps + 63) / 64]uint64
@@ -89,8 +94,8 @@ func (s *Succeeded) LeftOut() (kinds []string) {
 	return kinds
 }
 
-// DependsOn returns those of the kinds that LeftOut returned, or UnseenProcesses, which can be why a call's result is
-// another one here: what differs is a field of a mismatch, and names of errors are "0" for success.
+// DependsOn returns those of the kinds that LeftOut returned, CutNames or UnseenProcesses, which can be why a call's
+// result is another one here: what differs is a field of a mismatch, and names of errors are "0" for success.
 func DependsOn(kinds []string, op event.Op, field string, want, got string) (causes []string) {
 	if len(kinds) == 0 {
 		return nil
@@ -118,6 +123,8 @@ func DependsOn(kinds []string, op event.Op, field string, want, got string) (cau
 		on = changesNames | changesDirectory | changesDescriptors | changesMode
 	case "st_nlink":
 		on = changesNames
+	case "working directory": // it is not there
+		on = changesNames | changesDirectory
 	}
 	for i := range callKinds {
 		if k := &callKinds[i]; k.changes&on != 0 && slices.Contains(kinds, k.name) {

@@ -28,8 +28,9 @@ type Config struct {
 	LogLevel   options.LogLevel // "" without a log
 	FIFOs      bool             // there may be some in the target
 	Limits     Limits
-	// Elsewhere, LeftOut, Others, Overlays and Tainted are those of initialtree.Tree.
+	// Elsewhere, Specials, LeftOut, Others, Overlays and Tainted are those of initialtree.Tree.
 	Elsewhere []string
+	Specials  []string
 	LeftOut   []string
 	Others    []string
 	Overlays  []string

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/replay/effect"
 	"github.com/iotape/iotape/replay/options"
 	"github.com/iotape/iotape/replay/plan"

@@ -49,8 +49,8 @@ func run(ctx context.Context, t *trace.Tape, c *Config, in *inside, progress fun
 				"as with --order recorded")
 	}
 	planned := &plan.Config{
-		Layout: c.Layout, Tainted: c.Tainted, Generated: c.Data.Made, Elsewhere: c.Elsewhere, Order: c.Order,
-		Native: c.Native, Annotations: in.annotations,
+		Layout: c.Layout, Tainted: c.Tainted, Generated: c.Data.Made, Elsewhere: c.Elsewhere,
+		Specials: c.Specials, Order: c.Order, Native: c.Native, Annotations: in.annotations,
 	}
 	config := &schedule.Config{Pace: c.Pace, Speed: c.Speed, Sleep: c.Sleep}
 	if c.Part != nil {

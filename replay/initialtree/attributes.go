@@ -4,6 +4,7 @@ package initialtree
 
 import (
 	"github.com/iotape/iotape/event"
+	"github.com/iotape/iotape/replay/content"
 	"github.com/iotape/iotape/tree"
 )
 
@@ -79,6 +80,7 @@ func (in *inference) chownCall(ev *event.Event) {
 }
 
 func (in *inference) setxattrCall(ev *event.Event) {
+	in.cutNames = in.cutNames || ev.OK() && !content.TextKnown(ev)
 	if o := in.changedObject(ev); o != nil {
 		o.xattrsSet = true
 	}

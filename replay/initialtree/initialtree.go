@@ -26,6 +26,9 @@ type Tree struct {
 	// makes up, through a symbolic link: /etc/mtab leads to /proc/mounts. A replay cannot
 	// follow them.
 	Elsewhere []string
+	// Specials are recorded names, absolute and sorted, of FIFOs, sockets and devices. What a foreign trace
+	// says of an open does not tell them from files.
+	Specials []string
 	// LeftOut are kinds of calls that a trace by another tool has none of, and may have left out:
 	// what depends on them is not known.
 	LeftOut []string
@@ -169,6 +172,7 @@ type inference struct {
 	elsewhere map[string]bool
 	succeeded effect.Succeeded
 	foreign   bool            // the tape is of another tool's trace, which may have left out who changed a file
+	cutNames  bool            // of extended attributes
 	unseen    map[uint32]bool // processes that were made and of which there are no calls so far
 	others    *others
 }
@@ -230,6 +234,7 @@ func (in *inference) decide() {
 		for i := range block {
 			if o := &block[i]; o.initial && o.first != nil {
 				in.complete(o)
+				in.noteSpecial(o)
 				several = several || len(o.details().others) > 0
 			}
 		}
@@ -241,13 +246,32 @@ func (in *inference) decide() {
 			sk.living[c.obj]++
 		}
 	}
-	if in.foreign {
-		if sk.LeftOut = in.succeeded.LeftOut(); len(in.unseen) > 0 {
-			sk.LeftOut = append(sk.LeftOut, effect.UnseenProcesses)
-		}
-	}
+	sk.LeftOut = in.leftOut()
 	sk.Elsewhere = slices.Sorted(maps.Keys(in.elsewhere))
+	slices.Sort(sk.Specials)
 	n.byIno, n.hint = index[object]{}, nil
+}
+
+// noteSpecial notes the name of an initial object that is a FIFO, a socket or a device.
+func (in *inference) noteSpecial(o *object) {
+	if in.foreign && o.typ != tree.File && o.typ != tree.Dir && o.typ != tree.Symlink {
+		in.result.Specials = append(in.result.Specials, "/"+o.first.initialPath())
+	}
+}
+
+// leftOut returns the kinds of calls that a foreign trace may have left out.
+func (in *inference) leftOut() []string {
+	if !in.foreign {
+		return nil
+	}
+	kinds := in.succeeded.LeftOut()
+	if len(in.unseen) > 0 {
+		kinds = append(kinds, effect.UnseenProcesses)
+	}
+	if in.cutNames {
+		kinds = append(kinds, effect.CutNames)
+	}
+	return kinds
 }
 
 // complete decides on what is still unknown of an initial object, and numbers its

@@ -17,7 +17,8 @@ import (
 func (p *Planner) planCall(t *Task) {
 	ev, spec := &t.Event, t.Event.Spec()
 	p.chooseAction(t, p.bind(t))
-	p.elsewhere.observe(ev)
+	p.elsewhere.observe(ev, makesLink)
+	p.specials.observe(ev, makesSpecial)
 	if t.Action != Emulate {
 		p.findBaseDir(t)
 	}
@@ -212,7 +213,9 @@ func (p *Planner) chooseOrdinary(t *Task, real bool) {
 		p.planCopy(t)
 	case !real:
 		t.Why = whySimulated
-	case opensSpecial(ev):
+	case ev.OK() && throughUnknown(ev):
+		t.Why = whyNoName
+	case opensSpecial(ev) || p.opensNamed(ev):
 		t.Why = whySpecial
 	default:
 		if t.Why = p.findNames(t); t.Why == whyNone {
@@ -242,7 +245,7 @@ const GetFL, SetFL = 3, 4
 // whyNone.
 func (p *Planner) findNames(t *Task) Reason {
 	ev := &t.Event
-	if nameless(ev) || !textKnown(ev) {
+	if nameless(ev) || !content.TextKnown(ev) {
 		return whyNoName
 	}
 	for i := range ev.Paths {
@@ -280,15 +283,22 @@ func nameless(ev *event.Event) bool {
 	return len(ev.Paths) < want
 }
 
-// textKnown reports whether a call's arguments that are text (the name of an attribute) are whole in
-// the tape.
-func textKnown(ev *event.Event) bool {
-	for i := range ev.Bufs {
-		if b := &ev.Bufs[i]; b.Kind == event.KindText && b.Dir == event.In && content.KnownPrefix(b) < b.Len {
-			return false
+// throughUnknown reports whether a call that succeeded used a descriptor of which the tape does not say what it was.
+func throughUnknown(ev *event.Event) bool {
+	if _, request := ev.Request(); request {
+		return false
+	}
+	spec := ev.Spec()
+	for i := range spec.Args {
+		kind := spec.Args[i].Kind
+		if kind != event.KindFD && (kind != event.KindDirFD || unused(ev, i)) || int32(ev.Args[i]) < 0 {
+			continue
+		}
+		if f := ev.FileArg(i); f == nil || f.Open == 0 {
+			return true
 		}
 	}
-	return true
+	return false
 }
 
 // opensSpecial reports whether an open gave something that is neither file nor
@@ -300,6 +310,12 @@ func opensSpecial(ev *event.Event) bool {
 		return t != 'f' && t != 'd' && f.Flags&oPath == 0
 	}
 	return ev.Errno == syscall.ENXIO
+}
+
+// opensNamed reports whether an open gave the FIFO, socket or device of a name, by what other calls say of it.
+func (p *Planner) opensNamed(ev *event.Event) bool {
+	f := ev.FileArg(event.ResultArg)
+	return f != nil && !f.Known && ev.OK() && p.specials[f.Path] && ev.Spec().Class == event.Descriptor
 }
 
 // findBaseDir notes which working directory a call depends on.

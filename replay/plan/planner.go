@@ -18,6 +18,7 @@ type Config struct {
 	Tainted   []effect.FileRanges // content of the initial tree that the tape does not have
 	Generated bool                // what is written is not as recorded
 	Elsewhere []string            // see initialtree.Tree
+	Specials  []string            // see initialtree.Tree
 	Order     order.Mode
 	Native    options.Native
 	// Annotations of the tape; nil: they do not count.
@@ -44,7 +45,8 @@ type Planner struct {
 	recent  recentChanges
 	// openedAtStart are names of files that were open at the start.
 	openedAtStart map[string]effect.Inode
-	elsewhere     elsewhere
+	elsewhere     names
+	specials      names
 	// outside are open files that are not in the tree.
 	outside map[event.OpenID]bool
 }
@@ -63,8 +65,8 @@ func New(t *trace.Tape, c *Config) (*Planner, error) {
 		handles: map[event.OpenID]*Handle{}, threads: newThreads(c.Order == order.Recorded), cwds: map[uint64]*cwd{},
 		owners: map[lockKey]*LockOwner{}, tainted: newTaintedRanges(t, c.Tainted, c.Generated),
 		recent:        recentChanges{in: map[string][]nameChange{}},
-		openedAtStart: map[string]effect.Inode{}, elsewhere: newElsewhere(c.Elsewhere),
-		outside: map[event.OpenID]bool{},
+		openedAtStart: map[string]effect.Inode{}, elsewhere: newNames(c.Elsewhere),
+		specials: newNames(c.Specials), outside: map[event.OpenID]bool{},
 	}
 	if c.Team == nil {
 		return p, nil

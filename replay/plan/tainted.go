@@ -3,6 +3,8 @@
 package plan
 
 import (
+	"slices"
+
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/replay/content"
 	"github.com/iotape/iotape/replay/effect"
@@ -32,6 +34,7 @@ func (m taintedRanges) observe(t *Task) {
 	if m.emptied(ev) {
 		return
 	}
+	m.renamed(ev)
 	if c, ok := ev.Cloned(); ok && t.Action == CloneRange {
 		m.cloned(&c)
 	}
@@ -60,6 +63,44 @@ func (m taintedRanges) emptied(ev *event.Event) bool {
 	}
 	delete(m.Ranges, effect.ContentOf(f))
 	return true
+}
+
+// renamed follows a rename or a link of a file that is known by its name only. Files below a renamed directory are
+// not followed.
+func (m taintedRanges) renamed(ev *event.Event) {
+	if len(ev.Paths) != 2 {
+		return
+	}
+	var ends [2]effect.Inode
+	for i := range ends {
+		switch use, _ := ev.NameUse(i); use {
+		case event.NameFrom, event.NameLink:
+			ends[0] = effect.ContentByName(ev.Paths[i].Abs)
+		case event.NameTo:
+			ends[1] = effect.ContentByName(ev.Paths[i].Abs)
+		}
+	}
+	from, to := ends[0], ends[1]
+	if from == (effect.Inode{}) || to == (effect.Inode{}) || from == to {
+		return
+	}
+	was, replaced := m.Ranges[from], m.Ranges[to]
+	delete(m.Ranges, to)
+	if was != nil {
+		copied := slices.Clone(*was)
+		m.Ranges[to] = &copied
+	}
+	const exchange = 2 // RENAME_EXCHANGE
+	switch ev.Op {
+	case event.OpLink, event.OpLinkat:
+		return
+	case event.OpRenameat2:
+		if ev.Args[4]&exchange != 0 && replaced != nil {
+			m.Ranges[from] = replaced
+			return
+		}
+	}
+	delete(m.Ranges, from)
 }
 
 // accessed follows a call on the content of a file.
