@@ -164,6 +164,7 @@ func (w *Writer) Call(c *Call) error {
 	}
 	if c.Interrupted {
 		r.Flags |= trace.CallInterrupted
+		r.Ret = 0 // nobody saw it
 	}
 	if c.Untimed && !c.Interrupted {
 		r.Flags |= trace.CallUntimed

@@ -176,6 +176,8 @@ func contents(t *testing.T, path string) []byte {
 var small = map[string]string{
 	"pair of equal descriptors.strace":         "pipe([3, 3]) = 0\nsocketpair(AF_UNIX, SOCK_STREAM, 0, [4, 4]) = 0\nclose(3) = 0\n",
 	"pair of a descriptor that is open.strace": "open(\"/a\", O_RDONLY) = 3\npipe([3, 4]) = 0\ndup2(4, 3) = 3\n",
+	"a result that is no number.txt": "cat  4711 [001] 65191.336579: syscalls:sys_enter_close: fd: 0x00000003\n" +
+		"cat  4711 [001] 65191.336589: syscalls:sys_exit_close: 0x7f9223372036854775807a2a2000\n",
 	"no identity.strace": "1780434841.000000 openat(AT_FDCWD, \"/a\", O_RDONLY) = 3 <0.000010>\n" +
 		"1780434841.200000 read(3, \"abc\", 10) = 3 <0.000010>\n1780434841.500000 close(3) = 0 <0.000010>\n",
 	"tag of a file on a socket.strace": "socket(AF_INET, SOCK_STREAM, 0) = 3</etc/passwd>\n" +
