@@ -30,8 +30,8 @@ type result struct {
 }
 
 // call writes a call. resumed is when its second half stood in the trace, 0 if it is of
-// one line.
-func (x *importer) call(t *thread, text string, enter, resumed uint64) error {
+// one line. dumps are what -e read and -e write show of its content.
+func (x *importer) call(t *thread, text string, enter, resumed uint64, dumps [][]byte) error {
 	name, args, r, err := parseCall(text)
 	if err != nil {
 		x.done.LeftOut(notUnderstood, 1)
@@ -44,6 +44,7 @@ func (x *importer) call(t *thread, text string, enter, resumed uint64) error {
 		x.done.LeftOut("calls of "+clip(called)+", which is not known", 1)
 		return nil
 	}
+	dumped(args, op, dumps)
 	x.calls++
 	x.done.Records++
 	c := &format.Call{Op: op, NR: nr, PID: t.p.pid, TID: t.tid, Ret: r.ret}

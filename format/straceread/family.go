@@ -35,6 +35,7 @@ type member struct {
 	line  string // the next one
 	clock clock
 	at    uint64 // ns; of the line
+	waits uint32 // the process whose end the line waits for, 0 if it waits for none
 }
 
 // next reads the member's next line; false at its end.
@@ -72,56 +73,154 @@ func (h *members) Pop() any {
 }
 
 // Join writes the files of one run of strace -ff as one, as strace -f writes it: the number of
-// the process before each line, and lines by their times. Lines without times (no -t) keep
-// the order of their file; what a process did is then only roughly beside what others did.
+// the process before each line, and lines by their times. Lines without exact times (no -ttt) keep
+// the order of their file; a process begins behind the call that made it, and a wait for it returns
+// when it has ended. What processes did beside each other is not known then.
 func Join(ctx context.Context, w io.Writer, paths []string) error {
-	var all members
-	defer func() {
-		for _, m := range all {
-			m.file.Close()
+	f := family{members: map[uint32]*member{}, made: map[uint32]bool{}}
+	defer f.close()
+	if err := f.open(paths); err != nil {
+		return err
+	}
+	out := bufio.NewWriterSize(w, 1<<16)
+	for n := 0; ; n++ {
+		if n%4096 == 0 && ctx.Err() != nil {
+			return ctx.Err()
 		}
-	}()
+		if len(f.queue) == 0 && !f.release(func(*member) bool { return true }) { // what waits for each other goes on
+			return out.Flush()
+		}
+		m := f.queue[0]
+		if _, err := fmt.Fprintf(out, "%d %s\n", m.pid, m.line); err != nil {
+			return err
+		}
+		if err := f.written(m); err != nil {
+			return err
+		}
+	}
+}
+
+// family are the files of one run.
+type family struct {
+	members map[uint32]*member // that have not ended
+	queue   members            // those of which a line can be written
+	held    []*member          // the others
+	now     uint64             // of the last line that was written, ns
+	made    map[uint32]bool    // whether the line that made a process has been written, of those that have one
+}
+
+func (f *family) open(paths []string) error {
+	var all []*member
 	for _, path := range paths {
 		_, pid, ok := FamilyOf(path)
 		if !ok {
 			return fmt.Errorf("%s: no file of strace -ff, whose names end in the number of a process", path)
 		}
-		f, err := os.Open(path)
+		file, err := os.Open(path)
 		if err != nil {
 			return err
 		}
-		m := &member{pid: pid, file: f, lines: lines{r: bufio.NewReaderSize(f, 1<<12)}}
+		m := &member{pid: pid, file: file, lines: lines{r: bufio.NewReaderSize(file, 1<<12)}}
+		f.members[pid] = m
 		all = append(all, m)
 	}
-	queue := make(members, 0, len(all))
-	for _, m := range slices.Clone(all) {
-		more, err := m.next()
-		if err != nil {
+	for _, m := range all {
+		if err := f.findMade(m.file); err != nil {
 			return err
-		}
-		if more {
-			queue = append(queue, m)
 		}
 	}
-	heap.Init(&queue)
-	out := bufio.NewWriterSize(w, 1<<16)
-	for n := 0; len(queue) > 0; n++ {
-		if n%4096 == 0 && ctx.Err() != nil {
-			return ctx.Err()
-		}
-		m := queue[0]
-		if _, err := fmt.Fprintf(out, "%d %s\n", m.pid, m.line); err != nil {
+	for _, m := range all {
+		if err := f.next(m); err != nil {
 			return err
-		}
-		more, err := m.next()
-		if err != nil {
-			return err
-		}
-		if more {
-			heap.Fix(&queue, 0)
-		} else {
-			heap.Pop(&queue)
 		}
 	}
-	return out.Flush()
+	return nil
+}
+
+func (f *family) close() {
+	for _, m := range f.members {
+		m.file.Close()
+	}
+}
+
+// findMade notes which processes a file says to have made.
+func (f *family) findMade(file *os.File) error {
+	l := lines{r: bufio.NewReaderSize(file, 1<<16)}
+	for {
+		b, err := l.next()
+		switch {
+		case errors.Is(err, errLong):
+			continue
+		case err == io.EOF:
+			_, err = file.Seek(0, io.SeekStart)
+			return err
+		case err != nil:
+			return fmt.Errorf("%s: %w", file.Name(), err)
+		}
+		if pid := made(string(b)); pid != 0 {
+			f.made[pid] = false
+		}
+	}
+}
+
+// made returns which process a line made, 0 if it made none.
+func made(line string) uint32 {
+	body := parsePrefix(line).body
+	if name, _, _ := strings.Cut(body, "("); makesThread(name) {
+		return madeThread(body)
+	}
+	return 0
+}
+
+// next reads a member's next line, and queues or holds the member.
+func (f *family) next(m *member) error {
+	more, err := m.next()
+	if err != nil {
+		return err
+	}
+	if !more {
+		m.file.Close()
+		delete(f.members, m.pid)
+		f.release(func(h *member) bool { return h.waits == m.pid })
+		return nil
+	}
+	m.waits = 0
+	if m.clock.ms {
+		if body := parsePrefix(m.line).body; strings.HasPrefix(body, "wait4(") {
+			m.waits = madeThread(body)
+		}
+	}
+	begun, known := f.made[m.pid]
+	if m.clock.ms && known && !begun || m.waits != 0 && f.members[m.waits] != nil {
+		f.held = append(f.held, m)
+		return nil
+	}
+	heap.Push(&f.queue, m)
+	return nil
+}
+
+// written goes on behind the first line of the queue, which is m's.
+func (f *family) written(m *member) error {
+	heap.Pop(&f.queue)
+	f.now = max(f.now, m.at)
+	if pid := made(m.line); pid != 0 {
+		f.made[pid] = true
+		f.release(func(h *member) bool { return h.pid == pid && h.waits == 0 })
+	}
+	return f.next(m)
+}
+
+// release queues the members that are held and fit. It reports whether there was one.
+func (f *family) release(fits func(*member) bool) (found bool) {
+	f.held = slices.DeleteFunc(f.held, func(m *member) bool {
+		if !fits(m) {
+			return false
+		}
+		found = true
+		m.clock.now = max(m.clock.now, f.now)
+		m.at = m.clock.now
+		heap.Push(&f.queue, m)
+		return true
+	})
+	return found
 }

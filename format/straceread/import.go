@@ -134,7 +134,9 @@ type importer struct {
 	carried string // what stood in front of "strace: Process 12 attached"
 	// attached are the processes to which strace attached, by their numbers: threads that have no line so far.
 	attached map[uint32]int
-	output   []byte // a call whose output stands in the middle of it, so far; nil if there is none
+	output   []byte    // a call whose output stands in the middle of it, so far; nil if there is none
+	kept     *returned // nil: there is none
+	begins   *thread   // whose call the last line began
 	calls    int
 	summary  bool              // the lines are those of a summary
 	links    map[string]string // symbolic links that opens proved: absolute names and targets
@@ -169,6 +171,9 @@ type process struct {
 
 // line takes one line.
 func (x *importer) line(s string) error {
+	if taken, err := x.dumpLine(s); taken || err != nil {
+		return err
+	}
 	s, ok := x.outside(s)
 	if !ok {
 		return nil
@@ -229,8 +234,15 @@ func (x *importer) outside(s string) (line string, ok bool) {
 
 // begun takes a line that begins a call, and may end it.
 func (x *importer) begun(p *prefix, at uint64) error {
+	begins := x.begins
+	x.begins = nil
 	name, _, ok := strings.Cut(p.body, "(")
 	if !ok || name == "" || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" {
+		// With -z, -Z and -e status, the other half of a call follows at once, with nothing in front of it.
+		if begins != nil && begins.head != "" && hasResult(p.body) {
+			head, enter := x.take(begins)
+			return x.whole(begins, head+p.body, enter, max(at, enter))
+		}
 		x.done.LeftOut(notUnderstood, 1)
 		return nil
 	}
@@ -256,7 +268,7 @@ func (x *importer) begun(p *prefix, at uint64) error {
 			return err
 		}
 	}
-	return x.call(t, p.body, at, 0)
+	return x.whole(t, p.body, at, 0)
 }
 
 // startsLine reports whether a line is one of its own, and not the rest of one that strace
@@ -411,6 +423,7 @@ func (x *importer) unfinished(t *thread, name, head string, at uint64) error {
 	}
 	x.held += len(head)
 	t.head, t.enter = head, max(at, t.exit)
+	x.begins = t
 	if makesThread(name) {
 		t.makes, t.group = true, sharesThread(head)
 		x.making = append(x.making, t)
@@ -445,6 +458,7 @@ func (x *importer) take(t *thread) (head string, enter uint64) {
 }
 
 func (x *importer) resumed(p *prefix, at uint64) error {
+	x.begins = nil
 	_, rest, ok := strings.Cut(p.body, " resumed>")
 	if !ok {
 		x.done.LeftOut(notUnderstood, 1)
@@ -464,13 +478,13 @@ func (x *importer) resumed(p *prefix, at uint64) error {
 		return nil
 	}
 	head, enter := x.take(t)
-	return x.call(t, head+rest, enter, max(at, enter))
+	return x.whole(t, head+rest, enter, max(at, enter))
 }
 
 // interrupted writes a call that did not return, as far as it is known.
 func (x *importer) interrupted(t *thread) error {
 	head, enter := x.take(t)
-	return x.call(t, head+") = ?", enter, max(x.clock.now, enter))
+	return x.call(t, head+") = ?", enter, max(x.clock.now, enter), nil)
 }
 
 // ended takes a line about a thread's end.
@@ -532,6 +546,9 @@ func (x *importer) ended(p *prefix, at uint64, what string) error {
 
 // end writes what did not end in the trace.
 func (x *importer) end() error {
+	if err := x.flush(); err != nil {
+		return err
+	}
 	var rest []*thread
 	for _, t := range x.threads {
 		if t.head != "" {
@@ -551,59 +568,4 @@ func (x *importer) end() error {
 		return ErrNotStrace
 	}
 	return nil
-}
-
-// clock makes times of what stands in front of lines. Where that is too coarse to
-// order them, or nothing, each line is at least one µs after the one before it.
-type clock struct {
-	now   uint64
-	last  int64 // ofDay: of the line before
-	days  int64 // ofDay: since the first line
-	began bool
-	rough bool  // what the last line said does not order it
-	back  int64 // by how much the machine's clock was set back
-}
-
-func (c *clock) at(p *prefix) uint64 {
-	const step, day = 1000, 24 * 3600e9
-	stamp := p.stamp
-	c.rough = p.kind == noStamp || p.whole
-	switch p.kind {
-	case noStamp:
-		c.now += step
-		return c.now
-	case sinceLine:
-		c.now = max(c.now+uint64(max(stamp, 0)), step)
-		return c.now
-	case ofDay:
-		if c.began && stamp < c.last-day/2 {
-			c.days++ // midnight
-		}
-		c.last, c.began = stamp, true
-		stamp += c.days * day
-	}
-	now := uint64(max(stamp+c.back, step))
-	if p.whole {
-		now = max(now, c.now+step)
-	}
-	c.now = now
-	return now
-}
-
-// backwards is how far a thread's time must go back to be a clock that was set back, ns.
-const backwards = 1e9
-
-// setBack says that the machine's clock was set back: from the line at hand on, times are later by as much.
-func (c *clock) setBack(by uint64) uint64 {
-	c.back += int64(min(by, 1<<62))
-	c.now += by
-	return c.now
-}
-
-// passed moves a clock that is too coarse to the end of a call: what stands behind a
-// call of one line came after it.
-func (c *clock) passed(exit uint64) {
-	if c.rough {
-		c.now = max(c.now, exit)
-	}
 }

@@ -70,6 +70,7 @@ type prefix struct {
 	kind  stampKind
 	stamp int64 // ns
 	whole bool  // of seconds
+	ms    bool  // of ms, or whole
 	body  string
 }
 
@@ -106,14 +107,16 @@ func (p *prefix) takeThread(s string) string {
 			p.tid, p.comm, s = tid, comm, after
 		}
 	}
-	return strings.TrimLeft(s, " ")
+	return s
 }
 
 // takeStamp takes the time off a line without its thread.
 func (p *prefix) takeStamp(s string) string {
+	padded := strings.HasPrefix(s, " ")
+	s = strings.TrimLeft(s, " ")
 	if first, after, ok := strings.Cut(s, " "); ok && first != "" && (digit(first[0]) || first[0] == '-') {
-		if ns, kind, whole, ok := parseStamp(first); ok {
-			p.stamp, p.kind, p.whole = ns, kind, whole
+		if ns, kind, whole, ok := parseStamp(first); ok && (!whole || kind != sinceLine || padded) {
+			p.stamp, p.kind, p.whole, p.ms = ns, kind, whole, coarse(first)
 			s = strings.TrimLeft(after, " ")
 		}
 	}
@@ -160,7 +163,7 @@ func parseThread(s string) (tid uint32, comm string, ok bool) {
 	return uint32(v), comm, true
 }
 
-// parseStamp reads 12:34:56, 12:34:56.789012, 1700000000.123456 or 0.000123.
+// parseStamp reads 12:34:56, 12:34:56.789012, 1700000000.123456, 0.000123 or 0.
 func parseStamp(s string) (ns int64, kind stampKind, whole, ok bool) {
 	if len(s) >= 8 && s[2] == ':' && s[5] == ':' {
 		h, err1 := strconv.ParseUint(s[:2], 10, 8)
@@ -173,7 +176,13 @@ func parseStamp(s string) (ns int64, kind stampKind, whole, ok bool) {
 		kind = sinceLine
 	}
 	whole = !strings.Contains(s, ".")
-	return ns, kind, whole, ok && (!whole || kind == since1970)
+	return ns, kind, whole, ok
+}
+
+// coarse reports whether a time has at most three decimals.
+func coarse(stamp string) bool {
+	_, decimals, _ := strings.Cut(stamp, ".")
+	return len(decimals) <= 3
 }
 
 // parseSeconds reads seconds with up to 9 decimals as ns.

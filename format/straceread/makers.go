@@ -41,19 +41,27 @@ func findMakers(head iter.Seq[string]) map[uint32]maker {
 		if !makesThread(name) {
 			continue
 		}
-		i := strings.LastIndex(p.body, ") = ")
-		if i < 0 {
-			i = strings.LastIndex(p.body, " = ")
-		}
-		if i < 0 {
-			continue
-		}
-		_, result, _ := strings.Cut(p.body[i:], "= ")
-		result, _, _ = strings.Cut(strings.TrimSpace(result), " ")
-		tid, err := strconv.ParseUint(result, 10, 32)
-		if err == nil && tid != 0 && seen[uint32(tid)] && uint32(tid) != p.tid {
-			found[uint32(tid)] = maker{p.tid, sharesThread(p.body)}
+		if tid := madeThread(p.body); tid != 0 && seen[tid] && tid != p.tid {
+			found[tid] = maker{p.tid, sharesThread(p.body)}
 		}
 	}
 	return found
+}
+
+// madeThread returns the number of the thread that a call made, by its line; 0 if the line does not say it.
+func madeThread(body string) uint32 {
+	i := strings.LastIndex(body, ") = ")
+	if i < 0 {
+		i = strings.LastIndex(body, " = ")
+	}
+	if i < 0 {
+		return 0
+	}
+	_, result, _ := strings.Cut(body[i:], "= ")
+	result, _, _ = strings.Cut(strings.TrimSpace(result), " ")
+	tid, err := strconv.ParseUint(result, 10, 32)
+	if err != nil {
+		return 0
+	}
+	return uint32(tid)
 }

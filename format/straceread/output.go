@@ -3,14 +3,16 @@
 package straceread
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/iotape/iotape/event/layout"
 )
 
-// strace prints to the standard error, unless -o says otherwise. It prints the beginning of a call, the program
-// writes to the same terminal or file, and then strace prints the rest of the line:
+// strace prints to the standard error, unless -o says otherwise. It prints the beginning of a call, a program
+// writes to the same terminal or file, and then strace prints the rest of the line. Most often the call is the one
+// that writes:
 //
 //	write(2, "a: no such file\n", 16a: no such file
 //	)       = 16
@@ -23,15 +25,22 @@ func writes(body string) bool {
 	return strings.HasPrefix(body, "write(") || strings.HasPrefix(body, "writev(")
 }
 
-// opensOutput reports whether a line begins a call and the program's output follows it.
+// opensOutput reports whether a line begins a call and a program's output follows it.
 func opensOutput(body string) bool {
-	return writes(body) && !hasResult(body) && !strings.HasSuffix(body, ">")
+	name, _, ok := strings.Cut(body, "(")
+	return ok && !hasResult(body) && !strings.HasSuffix(body, ">") && isCall(name)
 }
 
-// withoutOutput takes the program's output out of the text of a call.
+// withoutOutput takes a program's output out of the text of a call.
 func withoutOutput(text string) string {
+	if !writes(text) {
+		if i := strings.LastIndexByte(text, '\n'); i >= 0 { // strace itself writes \n
+			return spliced(text[:i], text[i+1:])
+		}
+		return text
+	}
 	end := resultAt(text)
-	if !writes(text) || end < 0 {
+	if end < 0 {
 		return text
 	}
 	size := strings.LastIndex(text[:end], ", ") + len(", ")
@@ -57,6 +66,34 @@ func withoutOutput(text string) string {
 	}
 	return text[:from+digitsOf(text[from:p.i], text[p.i:end], &data, result)] + text[end:]
 }
+
+// plain is a number or names of flags, perhaps with the name of the argument.
+var plain = regexp.MustCompile(`^([a-z_]+=)?(0x[0-9a-f]+|-?[0-9]+|[A-Z][A-Z0-9_|]*)`)
+
+// spliced joins the halves of a call that does not write. Output of another process follows the first one: it is
+// behind the last argument whose end is plain, or behind the comma.
+func spliced(first, second string) string {
+	p := notation{s: first, i: strings.IndexByte(first, '(') + 1}
+	from := p.i
+	for {
+		_, err := p.value()
+		whole := delimited(first[from:]) || plain.FindString(first[from:]) == first[from:p.i]
+		if err != nil || !whole || !p.has(", ") {
+			break
+		}
+		from = p.i
+	}
+	if rest := strings.TrimLeft(second, " "); rest != "" && rest[0] != ')' && rest[0] != ',' {
+		return first[:from] + second // the argument is in the second half
+	}
+	if delimited(first[from:]) {
+		return first[:max(p.i, from)] + second
+	}
+	return first[:from] + plain.FindString(first[from:]) + second
+}
+
+// delimited reports whether a text begins with a value that says itself where it ends.
+func delimited(s string) bool { return s != "" && strings.IndexByte("\"{[~", s[0]) >= 0 }
 
 // digitsOf returns how many of the digits behind a call's data are its size; the output, which follows, may
 // begin with digits too.

@@ -170,6 +170,48 @@ write(3, "abc", 3) = 3
 pread64(3, "abc", 4096, 0) = 3
 fstat(3, {st_mode=S_IFREG|0644, st_size=3, ...}) = 0
 `, 0, 0, ""},
+		{"a file that was written in part, and renamed", started +
+			`openat(AT_FDCWD, "/t/new", O_RDWR|O_CREAT|O_EXCL, 0600) = 4
+write(4, "x\n2"..., 20) = 20
+rename("/t/new", "/t/n") = 0
+openat(AT_FDCWD, "/t/n", O_RDONLY) = 5
+read(5, "x\n2\n3\n4\n5\n6\n7\n8\n9\nx", 4096) = 20
+`, 0, 0, ""},
+		{"permissions by an attribute of which the name is cut off", started +
+			`openat(AT_FDCWD, "/t/new", O_RDWR|O_CREAT|O_EXCL, 0600) = 4
+fsetxattr(4, "system.p"..., "\2\0\0\0"..., 28, 0) = 0
+fstat(4, {st_mode=S_IFREG|0644, st_size=0, ...}) = 0
+`, 0, 1, "extended attributes"},
+		{"descriptors that the trace does not say", started + `pipe2(0x7ffd00000010, 0) = 0
+dup2(4, 1) = 1
+fstat(1, 0x7ffd00000020) = 0
+newfstatat(1, "", 0x7ffd00000020, AT_EMPTY_PATH) = 0
+`, 0, 0, ""},
+		{"the directory, after a child changed its own", `1 openat(AT_FDCWD, "f", O_WRONLY|O_CREAT, 0644) = 3
+1 vfork() = 2
+2 mkdir("i", 0755) = 0
+2 chdir("i") = 0
+2 exit_group(0) = ?
+1 vfork( <unfinished ...>
+3 execve("/bin/x", ["x"], 0x7ffd00000000 /* 20 vars */) = 0
+1 <... vfork resumed>) = 3
+3 getcwd("/home/u/d", 4096) = 10
+`, 0, 0, ""},
+		{"a FIFO that the trace made", started + `mknodat(AT_FDCWD, "/t/p", S_IFIFO|0666) = 0
+vfork() = 77
+openat(AT_FDCWD, "/t/p", O_WRONLY|O_CREAT|O_TRUNC, 0666) = 3
+write(3, "x\n", 2) = 2
+fcntl(1, F_DUPFD, 10) = 10
+dup2(10, 3) = 3
+77 openat(AT_FDCWD, "/t/p", O_RDONLY) = 4
+77 read(4, "x\n", 4096) = 2
+77 read(4, "", 4096) = 0
+`, 0, 0, ""},
+		{"a FIFO that was there, by what stat says behind the open", started + `openat(AT_FDCWD, "/t/p", O_RDONLY) = 4
+fstat(4, {st_mode=S_IFIFO|0644, st_size=0, ...}) = 0
+read(4, "x\n", 4096) = 2
+read(4, "", 4096) = 0
+`, 0, 0, ""},
 		{"a child that the trace does not have", started +
 			`stat("/t/m", 0x7ffd00000010) = -1 ENOENT (No such file or directory)
 vfork() = 77

@@ -31,14 +31,23 @@ const maxDirectories = 1 << 12
 
 // findDirectories looks in a trace's beginning for the working directories in which threads began:
 // what getcwd answered before they changed it, or behind one change to a relative name. Number 0
-// is that of the first answer of any thread before any change. Without an answer, the name that -y
-// writes behind the result of an open of a relative name has it.
+// is that of the first answer of any thread before any change, or of one that has the first thread's. Without
+// an answer, the name that -y writes behind the result of an open of a relative name has it.
 func findDirectories(head iter.Seq[string]) map[uint32]string {
-	d := directories{found: map[uint32]string{}, changed: map[uint32]string{}, opened: map[uint32]string{}, first: true}
+	d := directories{found: map[uint32]string{}, changed: map[uint32]string{}, opened: map[uint32]string{},
+		makers: map[uint32]uint32{}, first: true}
 	for line := range head {
 		p := parsePrefix(strings.TrimSuffix(line, "\n"))
+		d.root = cmp.Or(d.root, p.tid)
 		name, _, _ := strings.Cut(p.body, "(")
+		if rest, ok := strings.CutPrefix(name, "<... "); ok {
+			name, _, _ = strings.Cut(rest, " ")
+		}
 		switch name {
+		case "clone", "clone3", "fork", "vfork":
+			if made := madeThread(p.body); made != 0 && len(d.makers) < maxDirectories {
+				d.makers[made] = p.tid
+			}
 		case "chdir", "fchdir", "getcwd":
 			d.call(p.tid, name, p.body)
 		case "open", "openat", "openat2", "creat":
@@ -57,7 +66,27 @@ type directories struct {
 	changed map[uint32]string // where they went, "" if that is not known
 	opened  map[uint32]string // where they began, by the results of opens
 	first   bool              // no thread has changed its directory or said it
+	root    uint32            // the first thread
+	makers  map[uint32]uint32 // of threads
 }
+
+// inherited reports whether a thread has the directory in which the first one began: no thread from that one to it
+// has changed it.
+func (d *directories) inherited(tid uint32) bool {
+	for range maxAncestors {
+		if _, changed := d.changed[tid]; changed {
+			return false
+		}
+		if tid == d.root {
+			return true
+		}
+		tid = d.makers[tid]
+	}
+	return false
+}
+
+// maxAncestors bounds how far back inherited looks.
+const maxAncestors = 64
 
 // opens takes a line of an open.
 func (d *directories) opens(tid uint32, body string) {
@@ -94,7 +123,7 @@ func (d *directories) call(tid uint32, name, body string) {
 		data = cmp.Or(data, "/")
 	}
 	d.found[tid] = data
-	if d.first {
+	if d.first || d.found[0] == "" && d.inherited(tid) {
 		d.first, d.found[0] = false, data
 	}
 }
