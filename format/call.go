@@ -5,6 +5,7 @@ package format
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/iotape/iotape/event"
@@ -154,6 +155,9 @@ func (c *Call) point(arg int) {
 // Call writes a call, and what it did to processes: an exit_group ends its process, a
 // fork that succeeded makes one.
 func (w *Writer) Call(c *Call) error {
+	c.Objects = slices.DeleteFunc(c.Objects, func(o trace.Object) bool {
+		return o.Arg == event.ResultArg && o.FD < 0 // what a file says is no descriptor
+	})
 	r := trace.Record{
 		Type: trace.RecCall, Op: uint16(c.Op), NR: c.NR, PID: c.PID, TID: c.TID,
 		Enter: c.Enter, Exit: max(c.Exit,

@@ -178,6 +178,10 @@ var small = map[string]string{
 	"pair of a descriptor that is open.strace": "open(\"/a\", O_RDONLY) = 3\npipe([3, 4]) = 0\ndup2(4, 3) = 3\n",
 	"a result that is no number.txt": "cat  4711 [001] 65191.336579: syscalls:sys_enter_close: fd: 0x00000003\n" +
 		"cat  4711 [001] 65191.336589: syscalls:sys_exit_close: 0x7f9223372036854775807a2a2000\n",
+	"a result that is no descriptor.txt": "12 12:02:36.269001001 1 cat (4711) < accept4 " +
+		"fd=4294967295(<4t>127.0.0.1:39175->127.0.0.1:80) tuple=127.0.0.1:39175->127.0.0.1:80 queuepct=0\n",
+	"a vector of too many bytes.strace": "writev(1, [{iov_base=\"ab\", iov_len=2}, {iov_base=\"cd\", " +
+		"iov_len=9223372036854775807}, {iov_base=\"ef\", iov_len=2}], 3) = 6\n",
 	"no identity.strace": "1780434841.000000 openat(AT_FDCWD, \"/a\", O_RDONLY) = 3 <0.000010>\n" +
 		"1780434841.200000 read(3, \"abc\", 10) = 3 <0.000010>\n1780434841.500000 close(3) = 0 <0.000010>\n",
 	"tag of a file on a socket.strace": "socket(AF_INET, SOCK_STREAM, 0) = 3</etc/passwd>\n" +

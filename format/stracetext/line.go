@@ -417,7 +417,11 @@ func (p *Printer) vecBytes(b *event.Buf) int {
 	const limit = 1 << 20
 	end, total := int64(0), int64(0)
 	for _, n := range b.Parts {
+		n = max(n, 0)
 		end = total + min(n, int64(p.max))
+		if n >= b.Len-total { // a foreign trace can say any length
+			break
+		}
 		total += n
 	}
 	return int(min(end, b.Len, max(limit, int64(p.max))))
