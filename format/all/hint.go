@@ -22,7 +22,6 @@ var hints = []struct {
 	{begins("PERFILE2"), "this is a binary file of perf: run perf trace -i or perf script -i on it, and read what it prints"},
 	{isBlktrace, "this is a binary file of blktrace: run blkparse on it, and read what it prints"},
 	{begins("PML_"), "this is a binary log of Process Monitor: save it as CSV there"},
-	{isInterpreted, "this is a log that ausearch -i printed for people: print it with ausearch --raw"},
 	{isSums, "this is a table of sums (filetop, biotop), which has no calls: trace with opensnoop, fileslower or biosnoop"},
 	{isSummary, "this is the table of strace -c, which has no calls: record without -c"},
 }
@@ -80,11 +79,4 @@ func isSums(head []byte) bool {
 		}
 	}
 	return false
-}
-
-// isInterpreted reports whether a text has records of the audit daemon with a date.
-func isInterpreted(head []byte) bool {
-	_, stamp, ok := bytes.Cut(head, []byte(" msg=audit("))
-	stamp, _, closed := bytes.Cut(stamp[:min(len(stamp), 40)], []byte(")"))
-	return ok && closed && bytes.IndexByte(stamp, '/') >= 0
 }

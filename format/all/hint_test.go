@@ -18,7 +18,6 @@ func TestHints(t *testing.T) {
 		{"blktrace", "\x07\x74\x61\x65" + strings.Repeat("\x00", 44), "blkparse"},
 		{"Process Monitor", "PML_\x09\x00\x00\x00", "CSV"},
 		{"strace -c", "% time     seconds  usecs/call     calls    errors syscall\n------ ----\n", "without -c"},
-		{"ausearch -i", "----\ntype=CWD msg=audit(08/12/25 12:48:19.093:2219) : cwd=/root\n", "--raw"},
 		{"filetop", "12:00:01 loadavg: 0.10\n\nTID    COMM             READS  WRITES R_Kb    W_Kb    T FILE\n", "biosnoop"},
 		{"a text", "% time flies\n", ""},
 		{"nothing", "", ""},

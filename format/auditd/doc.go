@@ -5,7 +5,7 @@
 //
 //	line ─parseLine─▶ record ─▶ event (all records of a serial number) ─▶ format.Call
 //
-// The package does not read what ausearch -i prints, whose values are for people.
+// What ausearch -i prints has words in the place of numbers, and names without quotation marks (interpreted.go).
 //
 // The API of this package is not stable; docs/library.md lists the packages whose API is.
 package auditd

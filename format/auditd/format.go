@@ -15,7 +15,7 @@ import (
 var Format = format.Format{
 	Name:  "auditd",
 	ID:    "auditd",
-	About: "logs of the Linux audit daemon: audit.log, or what ausearch --raw prints",
+	About: "logs of the Linux audit daemon: audit.log, or what ausearch prints (--raw, -i)",
 	Match: match,
 	Read:  read,
 }

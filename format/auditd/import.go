@@ -3,9 +3,11 @@
 package auditd
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -112,9 +114,9 @@ func (e *auditEvent) find(kind string) *record {
 // architecture reads what AUDIT_ARCH_* says (linux/audit.h).
 func architecture(s string) (event.Arch, bool) {
 	switch strings.ToLower(s) {
-	case "c000003e":
+	case "c000003e", "x86_64":
 		return event.AMD64, true
-	case "c00000b7":
+	case "c00000b7", "aarch64":
 		return event.ARM64, true
 	}
 	return 0, false
@@ -128,7 +130,7 @@ func (h *host) event(e *auditEvent) error {
 		return nil
 	}
 	im.Records++
-	arch, ok := architecture(sys.value("arch"))
+	op, nr, ok := sys.systemCall()
 	if !ok {
 		im.LeftOut(otherArch, 1)
 		return nil
@@ -138,25 +140,14 @@ func (h *host) event(e *auditEvent) error {
 	}
 	h.now = max(e.time, h.now+1000) // times are in ms: what has the same one keeps its order
 	h.x.calls++
-	nr := sys.number("syscall", 10)
-	c := &format.Call{
-		Op: event.ByNumber(arch, int(min(nr, 1<<16))), PID: sys.identity("pid"), TID: sys.identity("pid"),
-		Enter: h.now, Untimed: true,
+	c := &format.Call{Op: op, PID: sys.identity("pid"), TID: sys.identity("pid"), Enter: h.now, Untimed: true}
+	if op == event.OpUnknown {
+		c.NR = nr
 	}
-	if c.Op == event.OpUnknown {
-		c.NR = uint32(min(nr, 1<<16))
-	}
-	spec := event.Lookup(c.Op)
-	for i := range min(4, len(c.Args)) {
-		c.Args[i] = sys.number("a"+strconv.Itoa(i), 16)
-	}
-	for i := range spec.Args { // the log has four arguments of a call
-		if (i > 3 || sys.value("a"+strconv.Itoa(i)) == "") && !spec.Args[i].Kind.IsMemory() {
-			c.NotKnown(i)
-		}
-	}
-	ret, err := strconv.ParseInt(sys.value("exit"), 10, 64)
-	c.Ret, c.Interrupted = ret, err != nil && !spec.NoReturn
+	spec := event.Lookup(op)
+	sys.arguments(c, spec)
+	ret, ok := sys.result()
+	c.Ret, c.Interrupted = ret, !ok && !spec.NoReturn
 	cwd := ""
 	if r := e.find("CWD"); r != nil {
 		cwd, _ = r.text("cwd")
@@ -169,10 +160,26 @@ func (h *host) event(e *auditEvent) error {
 	return h.w.Call(c)
 }
 
+// arguments gives a call its arguments. The log has four of them.
+func (r *record) arguments(c *format.Call, spec *event.Spec) {
+	for i := range max(4, len(spec.Args)) {
+		a, known := &event.Arg{}, false
+		if i < len(spec.Args) {
+			a = &spec.Args[i]
+		}
+		if i < 4 {
+			c.Args[i], known = r.argument(i, a)
+		}
+		if !known && i < len(spec.Args) && !a.Kind.IsMemory() {
+			c.NotKnown(i)
+		}
+	}
+}
+
 // process says who a process is, when it is new or another one.
 func (h *host) process(sys *record, pid uint32, cwd string) error {
 	comm, _ := sys.text("comm")
-	now := process{comm, sys.identity("uid"), sys.identity("gid")}
+	now := process{comm, sys.user("uid"), sys.user("gid")}
 	old := h.processes[pid]
 	if old != nil && *old == now {
 		return nil
@@ -228,8 +235,12 @@ func (h *host) names(c *format.Call, spec *event.Spec, e *auditEvent, cwd string
 
 // names returns the names of an event, but for those of parent directories.
 func (e *auditEvent) names() (names []string) {
-	for i := range e.records {
-		r := &e.records[i]
+	records := slices.Clone(e.records)
+	slices.SortStableFunc(records, func(a, b record) int { // ausearch -i prints the last one first
+		return cmp.Compare(a.number("item", 10), b.number("item", 10))
+	})
+	for i := range records {
+		r := &records[i]
 		if name, ok := r.text("name"); ok && r.kind == "PATH" && r.value("nametype") != "PARENT" {
 			names = append(names, name)
 		}
@@ -259,9 +270,9 @@ func (h *host) memory(c *format.Call, spec *event.Spec, e *auditEvent) {
 				c.Known(4)
 			}
 		case "SOCKADDR":
-			if b, ok := r.text("saddr"); ok && len(b) <= 128 && len(spec.Args) > 2 &&
+			if b, ok := r.address(); ok && len(b) <= 128 && len(spec.Args) > 2 &&
 				(c.Op == event.OpConnect || c.Op == event.OpBind) {
-				c.Sockaddr(1, 2, []byte(b))
+				c.Sockaddr(1, 2, b)
 			}
 		}
 	}
@@ -275,7 +286,9 @@ func (h *host) words(c *format.Call, e *auditEvent) {
 	for i := range e.records {
 		if r := &e.records[i]; r.kind == "EXECVE" {
 			for _, f := range r.fields {
-				said[f.name] = f.value
+				if said[f.name] = f.value; r.words && f.name != "argc" {
+					said[f.name] = `"` + f.value + `"`
+				}
 			}
 		}
 	}

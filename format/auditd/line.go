@@ -15,6 +15,7 @@ type record struct {
 	time       uint64 // ns since 1970
 	serial     uint64 // of its event
 	fields     []field
+	words      bool // it is interpreted: ausearch -i
 }
 
 type field struct{ name, value string }
@@ -48,13 +49,19 @@ func parseLine(s string) (r record, ok bool) {
 		return r, false
 	}
 	if r.time, r.serial, ok = parseStamp(stamp); !ok {
-		return r, false
+		if r.time, r.serial, r.words = parseDate(stamp); !r.words {
+			return r, false
+		}
 	}
 	s = strings.TrimLeft(s, " :")
 	s, _, _ = strings.Cut(s, "\x1d") // behind it, auditd's own words for the numbers
+	take := nextField
+	if r.words {
+		take = func(s string) (field, string) { return interpretedField(r.kind, s) }
+	}
 	for s != "" && len(r.fields) < maxFields {
 		var f field
-		if f, s = nextField(s); f.name != "" {
+		if f, s = take(s); f.name != "" {
 			r.fields = append(r.fields, f)
 		}
 	}
@@ -107,7 +114,13 @@ func (r *record) value(name string) string {
 }
 
 // text returns a field that a program chose. It reports false if the record does not say it.
-func (r *record) text(name string) (string, bool) { return decode(r.value(name)) }
+func (r *record) text(name string) (string, bool) {
+	v := r.value(name)
+	if r.words {
+		return v, v != "" && v != "(null)" && v != "(unknown)" && v != "?"
+	}
+	return decode(v)
+}
 
 // decode reads a value in quotation marks or hexadecimal digits.
 func decode(v string) (string, bool) {
