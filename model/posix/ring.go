@@ -57,9 +57,11 @@ func (m *Model) registered(t *Thread, ev *event.Event) {
 	if !ev.OK() {
 		return
 	}
-	ring := int32(ev.Args[0])
+	ring := int32(noRing) // of a request whose head is not in the trace
 	if r, ok := ev.Request(); ok {
 		ring = int32(r.Queue)
+	} else if ev.Op == event.OpIoUringRegister {
+		ring = int32(ev.Args[0])
 	}
 	tab := m.ring(t, ring, ev.Exit)
 	if ev.Op == event.OpIoUringRegister && ev.Args[1] == unregisterFiles {

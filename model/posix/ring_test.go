@@ -107,3 +107,16 @@ func TestStrayRing(t *testing.T) {
 		}
 	}
 }
+
+// TestRequestWithoutHead: the first argument of a request is the address of the list, and no descriptor of a ring.
+func TestRequestWithoutHead(t *testing.T) {
+	s := start(t)
+	update := call(event.OpUringFilesUpdate, 1, 1, 30, 1)
+	update.Bufs = []event.Buf{slots(0, 3)}
+	s.apply(update)
+	closed := call(event.OpClose, 1, 0, 30)
+	s.apply(closed)
+	if f := closed.FileArg(0); f != nil {
+		t.Errorf("descriptor 30 is %+v, want none", *f)
+	}
+}
