@@ -14,7 +14,7 @@ import (
 var Format = format.Format{
 	Name:  "fs_usage",
 	ID:    "fs-usage",
-	About: "file-system calls, as fs_usage -w of macOS prints them",
+	About: "file-system calls, as fs_usage of macOS prints them; best with -w",
 	Match: match,
 	Read:  read,
 }

@@ -4,8 +4,10 @@ package fsusage
 
 import (
 	"os"
+	"path/filepath"
 	"testing"
 
+	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/format/formattest"
 )
 
@@ -46,4 +48,32 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		_, _ = formattest.Read(t, read, b)
 	})
+}
+
+// TestNarrow reads what fs_usage prints without -w: no fractions of seconds, or ms.
+func TestNarrow(t *testing.T) {
+	const text = `10:56:22  open              /Volumes/4 TB Utility                                        0.000009   Spotlight   
+10:56:22  stat64            /Volumes/4 TB Utility//Applications                          0.000030   mds
+10:56:22.382  open              /Users/u/.git/HEAD          0.000024   git.6890353
+`
+	path := filepath.Join(t.TempDir(), "x.txt")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if !Format.Match([]byte(text)) {
+		t.Error("the text is not recognised")
+	}
+	tape, done := formattest.One(t, &Format, path)
+	var ends []int64
+	for ev, err := range tape.Events() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ev.Kind == event.Call {
+			ends = append(ends, ev.Exit)
+		}
+	}
+	if done.Records != 3 || len(ends) != 3 || ends[1]-ends[0] != 1000 || ends[2]-ends[0] != 382e6 {
+		t.Errorf("%d records that end at %v, want 3, the second 1 µs and the third 382 ms behind the first", done.Records, ends)
+	}
 }

@@ -31,6 +31,7 @@ type importer struct {
 	byName    map[string]uint32 // numbers of commands without a thread's
 	files     map[key]string    // what descriptors stand for
 	last, day uint64
+	latest    uint64 // time of the last line
 }
 
 // key is a descriptor. Threads count as processes, because the text does not say which share one.
@@ -73,6 +74,10 @@ func (x *importer) line(l *line) error {
 	x.last = l.end
 	const base = 1e9 // so that what began before the first line has a time
 	end := l.end + x.day + base
+	if l.coarse { // lines keep their order
+		end = max(end, x.latest+1000)
+	}
+	x.latest = end
 	name := strings.TrimSuffix(strings.TrimSuffix(l.call, "_nocancel"), "64")
 	k, ok := calls[name]
 	if !ok {

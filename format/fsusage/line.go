@@ -11,6 +11,7 @@ import (
 // line is a call.
 type line struct {
 	end, took uint64 // ns; end is of the day
+	coarse    bool   // end is in ms or seconds
 	call      string
 	values    map[string]string // F, B, O, D, A: descriptor, bytes, offset, block, address
 	errno     int               // 0: it did not fail
@@ -20,8 +21,8 @@ type line struct {
 	tid       uint32 // 0 if the text does not say it
 }
 
-// pattern is TIME CALL … DURATION [W] COMM[.THREAD], in the wide form.
-var pattern = regexp.MustCompile(`^(\d\d):(\d\d):(\d\d)\.(\d{6})  ?([A-Za-z_][A-Za-z0-9_<>\[\]-]{0,31})\s(.*?)\s+` +
+// pattern is TIME CALL … DURATION [W] COMM[.THREAD]. Without -w, times have no fraction, or ms.
+var pattern = regexp.MustCompile(`^(\d\d):(\d\d):(\d\d)(?:\.(\d{3}|\d{6}))?  ?([A-Za-z_][A-Za-z0-9_<>\[\]-]{0,31})\s(.*?)\s+` +
 	`(\d{1,6})\.(\d{6})(?: W)? +(.{1,64}?)(?:\.(\d{1,10}))?\s*$`)
 
 // The parts between call and duration.
@@ -41,7 +42,12 @@ func parse(s string) (l line, ok bool) {
 		v, _ := strconv.ParseUint(s, 10, 64) // of a few digits
 		return v
 	}
-	l.end = ((n(m[1])*60+n(m[2]))*60+n(m[3]))*1e9 + n(m[4])*1000
+	l.end = ((n(m[1])*60+n(m[2]))*60 + n(m[3])) * 1e9
+	if l.coarse = len(m[4]) < 6; l.coarse {
+		l.end += n(m[4]) * 1e6
+	} else {
+		l.end += n(m[4]) * 1000
+	}
 	l.call, l.took, l.comm = m[5], n(m[7])*1e9+n(m[8])*1000, m[9]
 	if m[10] != "" {
 		tid, err := strconv.ParseUint(m[10], 10, 32)

@@ -38,6 +38,9 @@ func read(ctx context.Context, in *os.File, im *format.Import) error {
 	w.Head.Backend, w.Head.Content, w.Unsorted = "perf trace", "none", true
 	x := &importer{w: w, im: im, threads: map[uint32]*thread{}}
 	err = format.EachLine(ctx, in, maxLine, im, func(text []byte) (bool, error) {
+		if n, ok := parseLost(string(text)); ok {
+			return true, x.lost(n)
+		}
 		l, ok := parseLine(string(text))
 		if !ok {
 			return false, nil

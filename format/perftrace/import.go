@@ -31,7 +31,8 @@ type importer struct {
 	w       *format.Writer
 	im      *format.Import
 	threads map[uint32]*thread
-	held    int // bytes of lines of calls that have not returned
+	held    int    // bytes of lines of calls that have not returned
+	now     uint64 // the end of the last call, ns
 }
 
 // mapAnonymous is MAP_ANONYMOUS (asm-generic/mman-common.h).
@@ -44,7 +45,13 @@ type thread struct {
 	fds   map[int32]bool
 }
 
+// lost says that events were lost behind the last line.
+func (x *importer) lost(n uint64) error {
+	return x.w.Record(&trace.Record{Type: trace.RecLoss, Exit: x.now, Count: n, Reason: trace.LossRing})
+}
+
 func (x *importer) line(l *line) error {
+	x.now = max(x.now, l.start+l.took)
 	if l.tid == 0 {
 		l.tid = 1 // perf leaves it out where there is one thread
 	}

@@ -38,6 +38,7 @@ var pattern = regexp.MustCompile(`^\s*(\d{1,20}\.\d{3}) (?:\(\s*(\d{1,15}\.\d{3}
 //
 //	0.078 ( 0.001 ms): cat/4711 close(fd: 3</etc/passwd>) = 0
 func parseLine(s string) (l line, ok bool) {
+	s = s[len(colour.FindString(s)):]
 	m := pattern.FindStringSubmatch(s)
 	if m == nil || m[2] == "" && m[4] == "" && m[5] == "" {
 		return l, false
@@ -117,6 +118,22 @@ func closing(s string) int {
 		}
 	}
 	return -1
+}
+
+// lost is what perf prints where events had no room, in red if it writes to a terminal.
+var lost = regexp.MustCompile(`^(?:\x1b\[[0-9;]*m)*LOST (\d{1,18}) events!`)
+
+// colour is what perf writes behind a text in colour, before the next line.
+var colour = regexp.MustCompile(`^(?:\x1b\[[0-9;]*m)+`)
+
+// parseLost returns how many events a line says to be lost.
+func parseLost(s string) (n uint64, ok bool) {
+	m := lost.FindStringSubmatch(s)
+	if m == nil {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(m[1], 10, 64)
+	return n, err == nil
 }
 
 // milliseconds reads a time. perf writes 2⁶⁴ ns less some for a call that began before the first one.

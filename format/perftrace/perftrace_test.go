@@ -28,6 +28,24 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// TestLost: lines about lost events are losses of the tape.
+func TestLost(t *testing.T) {
+	const text = "6.188 ( 0.012 ms): dd/27737 close(fd: 1) = 0\n\x1b[31mLOST 44 events!\n\x1b[m6.288 ( 0.014 ms): dd/27737 " +
+		"close(fd: 2) = 0\nLOST 3 events!\n"
+	path := filepath.Join(t.TempDir(), "x.txt")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tape, done := formattest.One(t, &Format, path)
+	got := uint64(0)
+	for _, l := range tape.Manifest().Losses {
+		got += l.Records
+	}
+	if got != 47 || done.Records != 2 || len(done.Left) > 0 {
+		t.Errorf("%d events are lost, of %d records, %v left out; want 47, 2 and nothing", got, done.Records, done.Left)
+	}
+}
+
 func TestMatchRefuses(t *testing.T) {
 	for _, text := range []string{
 		"", "openat(AT_FDCWD, \"/a\", O_RDONLY) = 3\n", "1700000000.123456 close(3) = 0\n", "0.100 close(3) = 0\n",
