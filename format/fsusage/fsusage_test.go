@@ -74,6 +74,7 @@ func TestNarrow(t *testing.T) {
 		}
 	}
 	if done.Records != 3 || len(ends) != 3 || ends[1]-ends[0] != 1000 || ends[2]-ends[0] != 382e6 {
-		t.Errorf("%d records that end at %v, want 3, the second 1 µs and the third 382 ms behind the first", done.Records, ends)
+		t.Errorf("%d records that end at %v, want 3, the second 1 µs and the third 382 ms behind the first",
+			done.Records, ends)
 	}
 }

@@ -22,7 +22,8 @@ type line struct {
 }
 
 // pattern is TIME CALL … DURATION [W] COMM[.THREAD]. Without -w, times have no fraction, or ms.
-var pattern = regexp.MustCompile(`^(\d\d):(\d\d):(\d\d)(?:\.(\d{3}|\d{6}))?  ?([A-Za-z_][A-Za-z0-9_<>\[\]-]{0,31})\s(.*?)\s+` +
+var pattern = regexp.MustCompile(`^(\d\d):(\d\d):(\d\d)(?:\.(\d{3}|\d{6}))?  ?` +
+	`([A-Za-z_][A-Za-z0-9_<>\[\]-]{0,31})\s(.*?)\s+` +
 	`(\d{1,6})\.(\d{6})(?: W)? +(.{1,64}?)(?:\.(\d{1,10}))?\s*$`)
 
 // The parts between call and duration.

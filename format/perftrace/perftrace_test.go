@@ -30,8 +30,8 @@ func TestRead(t *testing.T) {
 
 // TestLost: lines about lost events are losses of the tape.
 func TestLost(t *testing.T) {
-	const text = "6.188 ( 0.012 ms): dd/27737 close(fd: 1) = 0\n\x1b[31mLOST 44 events!\n\x1b[m6.288 ( 0.014 ms): dd/27737 " +
-		"close(fd: 2) = 0\nLOST 3 events!\n"
+	const text = "6.188 ( 0.012 ms): dd/27737 close(fd: 1) = 0\n\x1b[31mLOST 44 events!\n" +
+		"\x1b[m6.288 ( 0.014 ms): dd/27737 close(fd: 2) = 0\nLOST 3 events!\n"
 	path := filepath.Join(t.TempDir(), "x.txt")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
