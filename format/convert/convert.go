@@ -12,10 +12,12 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/format"
@@ -182,12 +184,14 @@ func (cv *conversion) importTape(ctx context.Context) (*Result, error) {
 	}
 	defer mk.Abandon()
 	mk.Index, mk.Reporter = cv.Index, cv.Reporter
+	progress := mk.Reporter.Progress(report.Bytes)
+	defer progress.Done()
+	stop := follow(f, progress)
 	streams, done, err := all.Read(ctx, f, cv.From, mk.Work, cv.Program)
+	stop()
 	if err != nil {
 		return nil, err
 	}
-	progress := mk.Reporter.Progress(report.Bytes)
-	defer progress.Done()
 	total := sealing.DirBytes(mk.Work)
 	err = mk.Write(func(tw *trace.TapeWriter) (*trace.Manifest, error) {
 		return tapes.Hosts(ctx, streams, tw, cv.Program, func(done int64) { progress.Update("sealing", done, total) })
@@ -200,6 +204,34 @@ func (cv *conversion) importTape(ctx context.Context) (*Result, error) {
 		return nil, err
 	}
 	return &Result{cv.From.Name, "tape", *done}, nil
+}
+
+// follow shows how far a file is read, by its position, until stop is called.
+func follow(f *os.File, progress sealing.Progress) (stop func()) {
+	st, err := f.Stat()
+	if err != nil {
+		return func() {}
+	}
+	ended, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(time.Second / 4)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ended:
+				return
+			case <-tick.C:
+				if at, err := f.Seek(0, io.SeekCurrent); err == nil {
+					progress.Update("reading", at, st.Size())
+				}
+			}
+		}
+	}()
+	return func() {
+		close(ended)
+		<-done
+	}
 }
 
 // Lossy reports whether something of the input is not in the output.
