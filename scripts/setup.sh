@@ -6,7 +6,7 @@
 #   --test     also what `make test` needs: programs to record, clang to prove
 #              that the committed eBPF objects are current, file systems for images;
 #              builds LevelDB's db_bench and an S3 server,
-#              gets a reader of Iceberg tables
+#              gets a reader of Iceberg tables, and one of Chrome traces
 #   --bench    also what `make bench` needs: other tracers, programs to measure;
 #              builds db_bench too, gets the sources of Lua
 #   --accuracy also what `make accuracy` needs: MPI, PostgreSQL, RocksDB
@@ -92,6 +92,7 @@ if [ -n "$sshd" ]; then
 fi
 if [ -n "$icebird" ]; then
 	say "$(scripts/fetch-icebird.sh bin/icebird 2>&1 | tail -n1)"
+	say "$(scripts/fetch-trace-engine.sh bin/trace-engine 2>&1 | tail -n1)"
 fi
 if [ -n "$bench" ]; then
 	say "$(scripts/fetch-lua.sh bin/lua.tar.gz 2>&1 | tail -n1)"
