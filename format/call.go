@@ -279,8 +279,11 @@ func (w *Writer) Start(pid uint32, dir string, umask uint32, time uint64) error 
 }
 
 // Open says that a descriptor was open before a time, ns, without a call that is in
-// the trace. The file's name is path, and o says what else is known of it.
+// the trace. The file's name is path, and o says what else is known of it. A negative number is no descriptor.
 func (w *Writer) Open(pid uint32, o trace.Object, path string, time uint64) error {
+	if o.FD < 0 {
+		return nil
+	}
 	return w.Record(&trace.Record{Type: trace.RecFile, PID: pid, TID: pid, Exit: time, Flags: trace.FileOwn,
 		Objects: []trace.Object{o},
 		Pieces:  []trace.Piece{{Len: uint32(len(path)), Data: []byte(path)}}})

@@ -182,6 +182,10 @@ var small = map[string]string{
 		"fd=4294967295(<4t>127.0.0.1:39175->127.0.0.1:80) tuple=127.0.0.1:39175->127.0.0.1:80 queuepct=0\n",
 	"a vector of too many bytes.strace": "writev(1, [{iov_base=\"ab\", iov_len=2}, {iov_base=\"cd\", " +
 		"iov_len=9223372036854775807}, {iov_base=\"ef\", iov_len=2}], 3) = 6\n",
+	"an open file that is no descriptor.txt": "[00000000000000001001] mill lttng_statedump_file_descriptor: { cpu_id = 0 }, " +
+		"{ vpid = 10, vtid = 10, procname = \"sh\" }, { file_table_address = 0xFF00, fd = -1, flags = 0x8000, " +
+		"filename = \"/home/u/in\" }\n[00000000000000003400] mill syscall_entry_close: { cpu_id = 0 }, " +
+		"{ vpid = 10, vtid = 10, procname = \"sh\" }, { fd = 3 }\n",
 	"no identity.strace": "1780434841.000000 openat(AT_FDCWD, \"/a\", O_RDONLY) = 3 <0.000010>\n" +
 		"1780434841.200000 read(3, \"abc\", 10) = 3 <0.000010>\n1780434841.500000 close(3) = 0 <0.000010>\n",
 	"tag of a file on a socket.strace": "socket(AF_INET, SOCK_STREAM, 0) = 3</etc/passwd>\n" +

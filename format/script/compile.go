@@ -155,6 +155,9 @@ func (c *compiler) lineOf(p *scanner) error {
 	if err != nil {
 		return err
 	}
+	if p.end() { // what no stream can say is a comment
+		return nil
+	}
 	start := p.i
 	word := p.word()
 	if word == "" {

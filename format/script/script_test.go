@@ -274,6 +274,17 @@ func TestEditedPath(t *testing.T) {
 	}
 }
 
+// TestCommentBehindTime: what no stream can say is a comment, also behind the time and the thread.
+func TestCommentBehindTime(t *testing.T) {
+	tape, err := compile(t, map[string]string{"replay": replayHead + "0.000000000 7 # mapped: </home>\nclose(3) = 0\n"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := tape.Manifest().Counts.Calls; n != 1 {
+		t.Errorf("%d calls, want 1", n)
+	}
+}
+
 func TestErrors(t *testing.T) {
 	for _, x := range []struct{ file, text, want string }{
 		{"replay", "iotape\n", "replay:1:1: this is no such file of a script; its first line is: iotape-script 1"},
