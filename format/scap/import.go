@@ -343,6 +343,14 @@ func (p *param) argument(fc *format.Call, a *event.Arg, b []byte) {
 		fc.Shape(p.arg, []int64{max(fc.Ret, int64(len(b)))})
 		fc.Bytes(p.arg, b, max(fc.Ret, 0))
 		fc.Args[2] = 1 // its elements are not known, only what they hold together
+	case a.Layout == event.LayoutMsghdr:
+		const size, vectorLength = 56, 24 // of struct msghdr (recvmsg(2)); its vector is taken for one element
+		head := make([]byte, size)
+		binary.LittleEndian.PutUint64(head[vectorLength:], 1)
+		fc.Bytes(p.arg, head, 0)
+		data := event.PartData.Of(p.arg)
+		fc.Shape(data, []int64{max(fc.Ret, int64(len(b)))})
+		fc.Bytes(data, b, max(fc.Ret, 0))
 	default:
 		signed := a.Kind == event.KindFD || a.Kind == event.KindDirFD || a.Kind == event.KindInt
 		fc.Args[p.arg] = decoded(number(b, signed), p.code)

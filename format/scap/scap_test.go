@@ -182,6 +182,9 @@ func sample(old bool) []byte {
 	addr := []byte{2, 127, 0, 0, 1, 80, 0}
 	both(at+1100, 11, 22, []any{int64(5), addr}, int64(0), []byte{}, int64(5), addr)
 	both(at+1200, 11, 28, []any{int64(5), uint32(3)}, int64(3), []byte("GET"), int64(5), uint32(3), []byte{})
+	both(at+1250, 11, 48, []any{int64(5), uint32(6), []byte{}}, int64(6), []byte("PUT /x"), int64(5), uint32(6),
+		[]byte{})
+	both(at+1270, 11, 52, []any{int64(5)}, int64(6), uint32(6), []byte("200 OK"), []byte{}, []byte{}, int64(5))
 	both(at+1300, 11, 58, []any{"x", uint32(0o600)}, int64(6), "x", uint32(0o600))
 	both(at+1400, 11, 300, nil, int64(0), "x")
 	both(at+1500, 11, 318, nil, int64(0), int64(-100), "a", int64(-100), "b", uint32(0))
