@@ -90,17 +90,13 @@ func (m taintedRanges) renamed(ev *event.Event) {
 		copied := slices.Clone(*was)
 		m.Ranges[to] = &copied
 	}
-	const exchange = 2 // RENAME_EXCHANGE
-	switch ev.Op {
-	case event.OpLink, event.OpLinkat:
-		return
-	case event.OpRenameat2:
-		if ev.Args[4]&exchange != 0 && replaced != nil {
-			m.Ranges[from] = replaced
-			return
-		}
+	switch {
+	case ev.Effect() == event.EffectLink:
+	case ev.Exchanges() && replaced != nil:
+		m.Ranges[from] = replaced
+	default:
+		delete(m.Ranges, from)
 	}
-	delete(m.Ranges, from)
 }
 
 // accessed follows a call on the content of a file.
