@@ -12,8 +12,8 @@ import (
 	"github.com/iotape/iotape/internal/testenv"
 )
 
-// mountsFirst makes mounts and changes its root directory, and then uses names until there are several parts.
-const mountsFirst = `import ctypes, os
+// mountsFirst makes mounts and changes its root directory, and then uses names, for as long as several parts take.
+const mountsFirst = `import ctypes, os, time
 c = ctypes.CDLL(None)
 for d in "d", "at", "t", "jail", "jail/at", "jail/t", "covered": os.mkdir(d)
 def mount(source, at, kind, flags): assert c.mount(source, at, kind, flags, None) == 0
@@ -31,6 +31,7 @@ for i in range(4000):
     for name, where in ("/at/f", None), ("in", f), ("../t/g", f), ("../h", None):
         g = os.open(name, os.O_CREAT|os.O_RDWR, 0o644, dir_fd=where); os.write(g, b"x" * 100); os.close(g)
     os.write(old, b"old"); os.write(new, b"new")
+    if i % 200 == 0: time.sleep(0.02) # a recorder that is late would make one part of all
 os._exit(0)
 `
 
