@@ -85,7 +85,7 @@ soak: setup-test build ## an hour of everything, and whether programs grow; SOAK
 # Vet was run before. The packages that take longest begin first. The race detector waits for a second at the end of each test program unless
 # it is told not to.
 test: setup-test fmt-check vet staticcheck gotestsum generate-check build fuzz-blind ## everything: set-up, linters, generated files, a second of each fuzz target, all tests with -race, end to end
-	GORACE=atexit_sleep_ms=0 bin/gotestsum --format standard-quiet --rerun-fails=1 --rerun-fails-max-failures=5 --rerun-fails-abort-on-data-race --packages './e2e/... ./record/capture/... ./...' -- -race -vet=off -ldflags=-w -timeout $(TEST_TIMEOUT)
+	GORACE=atexit_sleep_ms=0 bin/gotestsum --format standard-quiet --rerun-fails=1 --rerun-fails-max-failures=5 --rerun-fails-abort-on-data-race --packages './e2e/... ./record/capture/... ./store/... ./transform/... ./...' -- -race -vet=off -ldflags=-w -timeout $(TEST_TIMEOUT)
 
 demo: setup build ## records a real program, shows the statistics, replays it, prints the verdict
 	@scripts/demo.sh

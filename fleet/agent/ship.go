@@ -140,10 +140,10 @@ func (s *shipper) run(ctx context.Context) {
 			pause(ctx, 20*time.Millisecond)
 			continue
 		}
-		err := s.sendHello(ctx)
+		answered, err := s.sendHello(ctx)
 		progress := false
 		if err == nil {
-			progress, err = s.send(ctx, js)
+			progress, err = s.sendGreeted(ctx, js, answered)
 		}
 		if err == nil || ctx.Err() != nil {
 			continue
@@ -159,6 +159,37 @@ func (s *shipper) run(ctx context.Context) {
 	}
 }
 
+// sendGreeted is send. If the hello had no answer, it is said again meanwhile, until it has one: a broker can be
+// there before its collector, which then knows nothing of this agent. What the collector refuses ends the sending.
+func (s *shipper) sendGreeted(ctx context.Context, js jetstream.JetStream, answered bool) (progress bool, err error) {
+	if answered {
+		return s.send(ctx, js)
+	}
+	sending, end := context.WithCancelCause(ctx)
+	var greeting sync.WaitGroup
+	greeting.Go(func() {
+		for attempt := 0; ; attempt++ {
+			pause(sending, backoff(attempt))
+			if sending.Err() != nil {
+				return
+			}
+			if answered, err := s.sendHello(sending); answered || err != nil {
+				if err != nil && sending.Err() == nil {
+					end(err)
+				}
+				return
+			}
+		}
+	})
+	progress, err = s.send(sending, js)
+	if sending.Err() != nil && ctx.Err() == nil {
+		err = context.Cause(sending)
+	}
+	end(nil)
+	greeting.Wait()
+	return progress, err
+}
+
 func pause(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -168,16 +199,16 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// sendHello sends a Hello. A collector that is away does not matter once one was there: the
-// broker keeps what is sent.
-func (s *shipper) sendHello(ctx context.Context) error {
+// sendHello sends a Hello, and reports whether a collector answered it. One that is away does not matter once one was
+// there: the broker keeps what is sent.
+func (s *shipper) sendHello(ctx context.Context) (answered bool, err error) {
 	b, err := json.Marshal(s.hello())
 	if err != nil {
-		return err
+		return false, err
 	}
 	asking, err := s.message(batch.Hellos, b, "")
 	if err != nil {
-		return err
+		return false, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, helloWait)
 	defer cancel()
@@ -188,29 +219,29 @@ func (s *shipper) sendHello(ctx context.Context) error {
 	s.mu.Unlock()
 	if err != nil {
 		if welcome && s.nc.IsConnected() {
-			return nil
+			return false, nil
 		}
-		return fmt.Errorf("no collector answers: %w", err)
+		return false, fmt.Errorf("no collector answers: %w", err)
 	}
 	var a batch.Answer
 	if err := json.Unmarshal(m.Data, &a); err != nil || len(m.Data) > batch.MaxWords {
-		return errors.New("the collector's answer is not one")
+		return false, errors.New("the collector's answer is not one")
 	}
 	if a.Refused != "" {
-		return fmt.Errorf("the collector refuses this agent: %.300s", a.Refused)
+		return false, fmt.Errorf("the collector refuses this agent: %.300s", a.Refused)
 	}
 	if a.Version != batch.Version {
-		return fmt.Errorf("the collector speaks version %d of the protocol, this agent %d: upgrade the older one",
+		return false, fmt.Errorf("the collector speaks version %d of the protocol, this agent %d: upgrade the older one",
 			a.Version, batch.Version)
 	}
 	s.mu.Lock()
 	s.welcome = true
 	s.last = ""
 	// Half of the time that the answer took is taken for its way.
-	answered := s.hello().ClockNS
-	s.skewNS = asked + (answered-asked)/2 - a.ClockNS
+	now := s.hello().ClockNS
+	s.skewNS = asked + (now-asked)/2 - a.ClockNS
 	s.mu.Unlock()
-	return nil
+	return true, nil
 }
 
 // sent is a batch that the broker has not confirmed.
