@@ -231,8 +231,8 @@ func (s *shipper) sendHello(ctx context.Context) (answered bool, err error) {
 		return false, fmt.Errorf("the collector refuses this agent: %.300s", a.Refused)
 	}
 	if a.Version != batch.Version {
-		return false, fmt.Errorf("the collector speaks version %d of the protocol, this agent %d: upgrade the older one",
-			a.Version, batch.Version)
+		return false, fmt.Errorf("the collector speaks version %d of the protocol, this agent %d: "+
+			"upgrade the older one", a.Version, batch.Version)
 	}
 	s.mu.Lock()
 	s.welcome = true
