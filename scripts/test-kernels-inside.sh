@@ -85,9 +85,9 @@ until_seen() {
 	done
 	return 1
 }
-# interrupted: ends what runs as a person does.
+# interrupted: ends what runs. A shell without job control has its background programs ignore SIGINT.
 interrupted() {
-	kill -INT "$RUNNING" 2>/dev/null
+	kill -TERM "$RUNNING" 2>/dev/null
 	wait "$RUNNING"
 }
 record_running() { # NAME FLAGS...
