@@ -173,7 +173,7 @@ func calls(t *testing.T, tp *trace.Tape) func(func(*event.Event) bool) {
 
 // lines writes what is the same of two runs of a program: of each thread, by its place in
 // the tree of processes, the calls with their names, descriptors and results.
-func lines(t *testing.T, tp *trace.Tape, work string) (all []string) {
+func lines(t *testing.T, tp *trace.Tape, work string, without ...event.Op) (all []string) {
 	t.Helper()
 	names := map[uint32]string{} // of threads
 	made := map[uint32]int{}
@@ -193,7 +193,7 @@ func lines(t *testing.T, tp *trace.Tape, work string) (all []string) {
 			names[ev.Child] = fmt.Sprintf("%s.%d", name(ev.TID), made[ev.TID])
 			continue
 		}
-		if ev.Kind != event.Call {
+		if ev.Kind != event.Call || slices.Contains(without, ev.Op) {
 			continue
 		}
 		var b strings.Builder
@@ -248,6 +248,10 @@ func TestRecordingWithFilter(t *testing.T) {
 					testenv.NeedBPF(t)
 				}
 				testenv.NeedProgram(t, p.Needs...)
+				var without []event.Op
+				if backend == "ptrace" { // which looks now and then what was stored: one store or two, that is chance
+					without = []event.Op{event.OpMmapPwrite}
+				}
 				record := func(src string) (*trace.Tape, string) {
 					dir := t.TempDir()
 					work := filepath.Join(dir, "work")
@@ -277,12 +281,12 @@ func TestRecordingWithFilter(t *testing.T) {
 					}
 					whole, _ := sliced(t, full, &Options{Filter: g})
 					other, _ := sliced(t, again, &Options{Filter: g})
-					want := lines(t, whole, dir)
-					if !slices.Equal(want, lines(t, other, dir2)) {
+					want := lines(t, whole, dir, without...)
+					if !slices.Equal(want, lines(t, other, dir2, without...)) {
 						continue // the program itself does something else each time
 					}
 					part, dir3 := record(src)
-					got := lines(t, part, dir3)
+					got := lines(t, part, dir3, without...)
 					for i := range max(len(want), len(got)) {
 						if i >= len(want) || i >= len(got) || want[i] != got[i] {
 							t.Errorf("%s: %d calls, want %d; the first that differs:\n%q\n%q", src, len(got), len(want),
