@@ -321,6 +321,14 @@ os.symlink('/dev/null', 'again'); put('again', 'x'); os.unlink('again'); put('ag
 `)},
 }
 
+// someFileSystems returns two file systems, or all with IOTAPE_REPEAT above 1.
+func someFileSystems(t *testing.T) []string {
+	if repeat(t) > 1 {
+		return fileSystems
+	}
+	return []string{"ext4", "tmpfs"}
+}
+
 // TestReplayKinds records small programs, each of one kind of call that replays got wrong, and
 // replays them: on two file systems, with IOTAPE_REPEAT above 1 on all, and without eBPF.
 func TestReplayKinds(t *testing.T) {
@@ -329,10 +337,7 @@ func TestReplayKinds(t *testing.T) {
 	testenv.NeedBPF(t)
 	testenv.NeedProgram(t, "python3")
 	iotape := testenv.Iotape(t)
-	on := []string{"ext4", "tmpfs"}
-	if repeat(t) > 1 {
-		on = fileSystems
-	}
+	on := someFileSystems(t)
 	dirs := map[string]string{}
 	for _, fs := range on {
 		dirs[fs] = testenv.MountImage(t, fs, 512)

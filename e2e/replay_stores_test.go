@@ -159,10 +159,7 @@ func TestReplayRandomCalls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	on := []string{"ext4", "tmpfs"}
-	if repeat(t) > 1 {
-		on = fileSystems
-	}
+	on := someFileSystems(t)
 	for _, fs := range on {
 		e := &env{iotape: iotape, dir: testenv.MountImage(t, fs, 512)}
 		for _, backend := range []string{"ebpf", "interpose", "ptrace"} {

@@ -2,7 +2,10 @@
 
 package event
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 // Effect is what calls do to files, names and descriptors, whatever they are called: stat, fstat and statx have
 // one effect, and a request to io_uring has that of the call which it is like. What else a call says (which name,
@@ -59,7 +62,6 @@ const (
 	EffectSend                      // sendto, sendmsg; not sendmmsg, whose result counts messages
 	EffectReceive                   // recvfrom, recvmsg; not recvmmsg
 	EffectExecute                   // execve
-	EffectFork                      // fork, vfork, clone
 	EffectWait                      // wait4, waitid
 	numEffects
 )
@@ -119,7 +121,6 @@ var effectOps = [numEffects][]Op{
 	EffectSend:        {OpSendto, OpSendmsg},
 	EffectReceive:     {OpRecvfrom, OpRecvmsg},
 	EffectExecute:     {OpExecve, OpExecveat},
-	EffectFork:        {OpFork, OpVfork, OpClone, OpClone3},
 	EffectWait:        {OpWait4, OpWaitid},
 }
 
@@ -169,6 +170,11 @@ func (s *Spec) Arg(name string) int {
 		}
 	}
 	return -1
+}
+
+// SizeArg returns the index of the first argument that is a number of bytes; -1 if the operation has none.
+func (s *Spec) SizeArg() int {
+	return slices.IndexFunc(s.Args, func(a Arg) bool { return a.Kind == KindSize })
 }
 
 // Named returns the value of the argument with a name. It is 0 if the operation has none.

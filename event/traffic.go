@@ -76,13 +76,12 @@ func (e *Event) Traffic() Traffic {
 	if t.Writes {
 		t.Written, t.To = n, e.Subject()
 	}
-	switch e.Op.Like() {
-	case OpSendfile:
-		t.From, t.To = e.FileArg(1), e.FileArg(0)
-	case OpTee:
+	switch {
+	case e.Effect() == EffectCopy:
+		from, to := e.CopySides()
+		t.From, t.To = e.FileArg(from.FD), e.FileArg(to.FD)
+	case e.Op.Like() == OpTee:
 		t.From, t.To = e.FileArg(0), e.FileArg(1)
-	case OpCopyFileRange, OpSplice:
-		t.From, t.To = e.FileArg(0), e.FileArg(2)
 	}
 	return t
 }

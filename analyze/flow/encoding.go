@@ -24,9 +24,11 @@ type encoding struct {
 	reader func(r io.Reader) (io.Reader, error)
 }
 
+const tls = "TLS"
+
 // encodings are those that are recognised.
 var encodings = []encoding{
-	{"TLS", isTLS, nil},
+	{tls, isTLS, nil},
 	{"SSH", magic("SSH-2.0-"), nil},
 	{"gzip", magic("\x1f\x8b\x08"), func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) }},
 	{"zstd", magic("\x28\xb5\x2f\xfd"), newZstd},
@@ -64,7 +66,7 @@ func (f *Flow) recognise() error {
 		if e == nil {
 			continue
 		}
-		o.Encoding = e.name
+		o.Encoding, o.secret = e.name, e.name == tls && whole
 		if e.reader == nil || !f.o.Decode {
 			continue
 		}

@@ -18,12 +18,7 @@ func (w *finder) markSecret() {
 		for _, part := range f.o.Encrypted {
 			w.secret[i] = w.secret[i] || part != "" && strings.Contains(f.name(o), part)
 		}
-		if o.Kind == File {
-			continue
-		}
-		if o.Encoding == "TLS" {
-			o.secret, w.secret[i] = true, true
-		}
+		w.secret[i] = w.secret[i] || o.secret
 	}
 }
 

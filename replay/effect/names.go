@@ -12,13 +12,9 @@ import (
 )
 
 const (
-	AtNoFollow  = 0x100
-	AtRemoveDir = 0x200
-	AtFollow    = 0x400
-	AtEmptyPath = 0x1000
-	ODirectory  = 0o200000
-	ONoFollow   = 0o400000
-	AccessMode  = 3
+	AtNoFollow = 0x100
+	ODirectory = 0o200000
+	ONoFollow  = 0o400000
 )
 
 // OpenFlags returns the flags that an open asked for, 0 of a request.

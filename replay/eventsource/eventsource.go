@@ -52,7 +52,7 @@ type Reader struct {
 	numbers Numbers
 	arch    event.Arch
 	bases   []string // of the event's paths
-	cwd     string   // the working directory before the event
+	cwd     string   // the working directory before the event, if a name may begin with it (here)
 	// entered are the working directories that threads entered with a mount namespace, which a replay does not do.
 	entered map[uint64]bool
 	// overlays are the directories into which overlays stored; seen is how many of a host's overlays are among them.
@@ -158,9 +158,12 @@ func (r *Reader) next(ev *event.Event) error {
 
 // base notes which directories an event's names begin at, before it changes that.
 func (r *Reader) base(th *posix.Thread, ev *event.Event) {
-	r.bases, r.cwd = r.bases[:0], th.Abs(event.AtFDCWD, "")
+	r.bases, r.cwd = r.bases[:0], ""
 	spec := ev.Spec()
 	for i := range ev.Paths {
+		if strings.HasPrefix(ev.Paths[i].Raw, "/proc/") {
+			r.cwd = th.Abs(event.AtFDCWD, "")
+		}
 		from := int32(event.AtFDCWD)
 		if a := int(ev.Paths[i].Arg) - 1; a >= 0 && a < len(spec.Args) && spec.Args[a].Kind == event.KindDirFD {
 			from = int32(ev.Args[a])
@@ -200,8 +203,11 @@ func (r *Reader) direct(s *State, ev *event.Event) {
 // no other name any more.
 func (r *Reader) here(ev *event.Event, i int) {
 	p := &ev.Paths[i]
+	if r.cwd == "" || effect.Virtual(p.Abs) {
+		return
+	}
 	rest, ok := posix.CwdPath(p.Raw, ev.PID)
-	if !ok || r.cwd == "" || effect.Virtual(p.Abs) {
+	if !ok {
 		return
 	}
 	p.Raw, r.bases[i] = cmp.Or(rest, "."), r.cwd

@@ -140,8 +140,9 @@ func (w *worker) makeCall(t *plan.Task, nr int, args *[event.MaxArgs]uintptr) (i
 			return w.storeWithin(t, args, max(room, 0))
 		}
 	}
-	if count := copied(t.Event.Op); count >= 0 {
-		return wholeCopy(t.Event.Ret, &args[count], func() (int64, syscall.Errno) { return w.made(t, nr, args) })
+	if t.Event.Effect() == event.EffectCopy {
+		count := &args[t.Event.Spec().SizeArg()]
+		return wholeCopy(t.Event.Ret, count, func() (int64, syscall.Errno) { return w.made(t, nr, args) })
 	}
 	return w.made(t, nr, args)
 }

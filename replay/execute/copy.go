@@ -8,7 +8,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/replay/effect"
 	"github.com/iotape/iotape/replay/options"
 	"github.com/iotape/iotape/replay/plan"
@@ -77,17 +76,6 @@ func (w *worker) copyOut(t *plan.Task) {
 	} else if compare {
 		w.env.check.Content(t, buf, b)
 	}
-}
-
-// copied returns which argument of a copy between files says how many bytes, -1 if an operation is none.
-func copied(op event.Op) int {
-	switch op {
-	case event.OpCopyFileRange:
-		return 4
-	case event.OpSendfile:
-		return 3
-	}
-	return -1
 }
 
 // wholeCopy goes on with a copy until it has copied as much as the recorded one: any signal ends one in the middle, and
