@@ -162,6 +162,18 @@ func (l *listing) wrong(p plan, st step, site uint64) string {
 	return ""
 }
 
+// numbered reports whether the code before a place puts a constant into %eax that may be the number
+// of a system call. Most pairs of bytes that look like a system call are parts of other instructions.
+func numbered(code []byte, at int) bool {
+	before := code[max(at-48, 0):at]
+	for i := 0; i+5 <= len(before); i++ {
+		if before[i] == 0xb8 && before[i+2] < 2 && before[i+3] == 0 && before[i+4] == 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // checkImage plans for all system calls of a file, and compares with objdump. It returns the
 // number of system calls and of those with a plan.
 func checkImage(t *testing.T, path string) (all, planned int) {
@@ -204,8 +216,8 @@ func checkImage(t *testing.T, path string) (all, planned int) {
 		i += k
 		places = append(places, code.Off+uint64(i))
 	}
-	if len(places) == 0 {
-		return 0, 0
+	if !slices.ContainsFunc(places, func(site uint64) bool { return numbered(text, int(site-code.Off)) }) {
+		return 0, 0 // to disassemble them all takes minutes
 	}
 	l := list(t, path, code)
 	used := map[uint64]uint64{}
@@ -262,7 +274,7 @@ func TestPlans(t *testing.T) {
 			t.Errorf("%s: plans for %d of %d system calls, want nine of ten", path, planned, all)
 		}
 	}
-	if exe, err := exec.LookPath("go"); err == nil { // a Go program
+	if exe, err := exec.LookPath("gofmt"); err == nil { // a Go program
 		if all, planned := checkImage(t, exe); planned*10 < all*9 || all == 0 {
 			t.Errorf("%s: plans for %d of %d system calls, want nine of ten", exe, planned, all)
 		}
