@@ -451,6 +451,7 @@ struct record {
 	struct ends ends[IOT_MAX_OBJS];
 	struct iovec vector[MAX_VECTOR];
 	u32 nvector;
+	s32 partial; /* the call filled less memory than it was given */
 	u64 bytes; /* of all pieces, with their heads */
 };
 
@@ -494,8 +495,9 @@ static s32 vector(struct record *r, const struct cap *k, s64 ret)
 		return 1;
 	if (k->len == IOT_LEN_VEC_ALL)
 		left = 1ul << 31;
-	for (u64 i = 0; i < count && left; i++) {
+	for (u64 i = 0; i < count; i++) {
 		u64 n = least(r->vector[i].len, left);
+		r->partial |= n < r->vector[i].len;
 		total += n;
 		left -= n;
 	}
@@ -548,6 +550,7 @@ static s32 memory(struct record *r, const struct cap *k, s64 ret)
 		break;
 	case IOT_LEN_RET:
 		n = (u64)ret;
+		r->partial = k->len_arg != IOT_NO_ARG && n < v;
 		if (k->len_arg != IOT_NO_ARG)
 			n = least(n, v);
 		n += k->bytes;
@@ -644,6 +647,17 @@ INLINE void objects(struct record *r, s64 ret)
 	r->nobjects = (u32)(at - r->objects);
 }
 
+/* ended asks for the size of a file of which a call moved less than it was asked to, and something: whether the file
+ * ended there, or the memory, says its size alone. */
+INLINE void ended(struct record *r, s64 ret)
+{
+	struct object *o = r->objects;
+	struct stat st;
+	if (r->partial && ret > 0 && r->nobjects && o->size == (u64)-1 && (o->mode & S_IFMT) == S_IFREG &&
+	    own_call(NR_FSTAT, o->fd, (s64)&st, 0, 0) == 0)
+		o->size = (u64)st.size;
+}
+
 /* clones reports whether files share content after an ioctl. */
 INLINE s32 clones(u32 request)
 {
@@ -730,6 +744,7 @@ HIDDEN u32 after(struct slot *s)
 	r.s = s;
 	r.sp = &c->rows[c->row[s->nr]];
 	r.nsegments = r.nvector = 0;
+	r.partial = 0;
 	r.bytes = 0;
 	if (c->check[s->nr] == CHECK_FILES)
 		__sync_fetch_and_add(&s->files->generation, 1);
@@ -755,6 +770,7 @@ HIDDEN u32 after(struct slot *s)
 	for (u32 i = 0; i < r.sp->ncaps && i < IOT_MAX_CAPS; i++)
 		if (!memory(&r, &r.sp->caps[i], ret))
 			goto tracer;
+	ended(&r, ret);
 	if (c->check[s->nr] == CHECK_OFFER && !failed(ret) && s->offered != ~0ul) {
 		r.room = (u32)s->offered;
 		add(&r, (u8)(IOT_PART_BEFORE + r.sp->offer_arg), 0, (u64)&r.room, sizeof(r.room), 0);
