@@ -36,6 +36,38 @@ assert link(r, b'', d, b'more', 0x1000) == 0
 for name in b'named', b'again', b'more': libc.unlinkat(d, name, 0)
 assert link(r, b'', d, b'gone', 0x1000) == -1 and link(-100, b'none', d, b'l', 0) == -1
 `)},
+	{name: "attributes of what is open", run: python(`
+os.mkfifo('p'); os.mknod('dev', 0o20600, os.makedev(1, 3)); os.link('p', 'second')
+for i, (name, n) in enumerate((('p', 'q'), ('dev', 'dev2'))):
+    f = os.open(name, os.O_RDWR | os.O_NONBLOCK); link = '/proc/self/fd/%d' % f
+    os.setxattr(name, 'trusted.a', b'1'); os.rename(name, n)
+    os.fchmod(f, 0o640); os.fchown(f, 3 + i, -1); os.chown(link, -1, 4 + i)
+    os.setxattr(f, 'trusted.b', b'2'); os.setxattr(link, 'trusted.c', b'3'); os.removexattr(f, 'trusted.a')
+    os.utime(f, ns=(5, 6)); os.utime(link, (7, 8 + i))
+    assert libc.fchownat(f, b'', -1, 5 + i, 0x1000) == 0
+    os.chmod(link, 0o604)
+os.unlink('q'); os.fchmod(f, 0o400)
+`)},
+	{name: "opened by handles", run: python(`
+def handle(name):
+    h, m = ctypes.create_string_buffer(struct.pack('I', 128), 136), ctypes.c_int()
+    assert libc.name_to_handle_at(-100, name, h, ctypes.byref(m), 0) == 0
+    return h
+def opened(h, flags):
+    f = libc.open_by_handle_at(d, h, flags)
+    if f < 0: raise OSError(ctypes.get_errno())
+    return f
+d = os.open('.', os.O_RDONLY); os.mkdir('e'); put('f', 'file')
+h, e = handle(b'f'), handle(b'e')
+os.rename('f', 'e/g'); os.rename('e', 'k')
+f = opened(h, os.O_RDWR | os.O_APPEND); os.write(f, b' appended')
+os.mkdir('made', dir_fd=opened(e, os.O_RDONLY | os.O_DIRECTORY))
+os.unlink('k/g')
+g = opened(h, os.O_RDWR); os.write(g, b'no name'); assert os.pread(f, 100, 0) == b'no namepended'
+os.close(f); os.close(opened(h, os.O_RDONLY)); os.close(g)
+fails(lambda: opened(h, os.O_RDONLY))
+put('after', 'x')
+`)},
 	{name: "descriptors in messages", run: python(`
 import socket
 put('f', '0123456789'); put('g', 'g' * 100)

@@ -402,6 +402,17 @@ func (o *OpenFile) Shared() int { return o.most }
 // Open returns the open file with a number that Apply gave it, nil if it has ended.
 func (m *Model) Open(id event.OpenID) *OpenFile { return m.opens[id] }
 
+// OfInode returns the first of the files that are open now and are this inode, nil if none is.
+func (m *Model) OfInode(dev, ino uint64) *OpenFile {
+	var first *OpenFile
+	for id, o := range m.opens {
+		if o.Dev == dev && o.Ino == ino && (first == nil || id < first.ID) {
+			first = o
+		}
+	}
+	return first
+}
+
 // unref ends one use of an open file.
 func (m *Model) unref(o *OpenFile) {
 	if o.refs--; o.refs == 0 {

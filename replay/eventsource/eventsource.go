@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"fmt"
 	"path"
-	"slices"
 	"strings"
 
 	"github.com/iotape/iotape/event"
@@ -112,6 +111,7 @@ func (r *Reader) next(ev *event.Event) error {
 	th := model.Thread(ev.PID, ev.TID)
 	s.Umask, s.Cwd = th.FS.Umask, th.FS.CwdID
 	s.Second, s.Through = 0, [event.MaxArgs]event.OpenID{}
+	changed(th, ev)
 	if ev.Op == event.OpBind {
 		bound(th, ev)
 	} else if ev.Op == event.OpMsync {
@@ -120,6 +120,7 @@ func (r *Reader) next(ev *event.Event) error {
 		linked(th, ev)
 		s.findDescriptors(th, ev)
 	}
+	s.byHandle(model, ev)
 	r.base(th, ev)
 	own := th.FS.Mounts.Own()
 	mounts, over := covered(own), overlays(own)
@@ -272,29 +273,6 @@ func synced(th *posix.Thread, ev *event.Event) {
 		ev.Files = append(ev.Files[:0], event.File{
 			Arg: 0, FD: -1, Open: o.ID, Dev: o.Dev, Ino: o.Ino, Mode: o.Mode, Path: o.Path, Known: o.Ino != 0,
 		})
-	}
-}
-
-// linked gives a linkat of an open FIFO, device or socket its name, instead of the descriptor that a replay does
-// not have: such files are not opened.
-func linked(th *posix.Thread, ev *event.Event) {
-	if ev.Op != event.OpLinkat || !ev.OK() || len(ev.Paths) == 0 || ev.Paths[0].Arg != 1 || ev.Paths[0].Abs == "" {
-		return
-	}
-	p := &ev.Paths[0]
-	fd, rest, ok := posix.DescriptorPath(p.Raw, ev.PID)
-	if p.Raw == "" {
-		fd, ok = int32(ev.Args[0]), true
-	}
-	d := th.Table.Lookup(fd)
-	if !ok || rest != "" || d == nil || d.Open.Gone {
-		return
-	}
-	switch event.FileType(d.Open.Mode) {
-	case event.TypeFIFO, event.TypeChar, event.TypeBlock, event.TypeSocket:
-		at := int64(event.AtFDCWD)
-		ev.Args[0], ev.Args[4], p.Raw = uint64(at), 0, p.Abs
-		ev.Files = slices.DeleteFunc(ev.Files, func(f event.File) bool { return f.Arg == 0 })
 	}
 }
 
