@@ -4,6 +4,7 @@ package layout
 
 import (
 	"encoding/binary"
+	"encoding/hex"
 	"net/netip"
 	"strings"
 	gotime "time"
@@ -62,23 +63,57 @@ func (m *Memory) Encode(t *Told, size int64) (b []byte, lost int, ok bool) {
 
 // encoders holds the layouts that are not just a form.
 var encoders = [...]func(m *Memory, t *Told, size int64) (b []byte, lost int, ok bool){
-	event.LayoutNone:      (*Memory).encodeByCall,
-	event.LayoutSockaddr:  func(_ *Memory, t *Told, size int64) ([]byte, int, bool) { return encodeSockaddr(t, size) },
-	event.LayoutDirents64: func(_ *Memory, t *Told, _ int64) ([]byte, int, bool) { return encodeDirents(t) },
-	event.LayoutNames:     func(_ *Memory, t *Told, _ int64) ([]byte, int, bool) { return encodeNames(t) },
-	event.LayoutFDSet:     func(_ *Memory, t *Told, size int64) ([]byte, int, bool) { return encodeBits(t, size) },
-	event.LayoutCPUSet:    func(_ *Memory, t *Told, size int64) ([]byte, int, bool) { return encodeBits(t, size) },
-	event.LayoutSigset:    func(_ *Memory, t *Told, _ int64) ([]byte, int, bool) { return encodeSignals(t) },
-	event.LayoutSiginfo:   func(_ *Memory, t *Told, _ int64) ([]byte, int, bool) { return encodeSiginfo(t) },
-	event.LayoutSockopt:   (*Memory).encodeOption,
-	event.LayoutIoctl:     (*Memory).encodeByCall,
-	event.LayoutOffset:    func(m *Memory, t *Told, _ int64) ([]byte, int, bool) { return m.encodeOffset(t) },
-	event.LayoutU32:       (*Memory).encodeByCall,
+	event.LayoutNone:       (*Memory).encodeByCall,
+	event.LayoutSockaddr:   func(_ *Memory, t *Told, size int64) ([]byte, int, bool) { return encodeSockaddr(t, size) },
+	event.LayoutDirents64:  func(_ *Memory, t *Told, _ int64) ([]byte, int, bool) { return encodeDirents(t) },
+	event.LayoutNames:      func(_ *Memory, t *Told, _ int64) ([]byte, int, bool) { return encodeNames(t) },
+	event.LayoutFDSet:      func(_ *Memory, t *Told, size int64) ([]byte, int, bool) { return encodeBits(t, size) },
+	event.LayoutCPUSet:     func(_ *Memory, t *Told, size int64) ([]byte, int, bool) { return encodeBits(t, size) },
+	event.LayoutSigset:     func(_ *Memory, t *Told, _ int64) ([]byte, int, bool) { return encodeSignals(t) },
+	event.LayoutFileHandle: func(_ *Memory, t *Told, _ int64) ([]byte, int, bool) { return encodeHandle(t) },
+	event.LayoutSiginfo:    func(_ *Memory, t *Told, _ int64) ([]byte, int, bool) { return encodeSiginfo(t) },
+	event.LayoutSockopt:    (*Memory).encodeOption,
+	event.LayoutIoctl:      (*Memory).encodeByCall,
+	event.LayoutOffset:     func(m *Memory, t *Told, _ int64) ([]byte, int, bool) { return m.encodeOffset(t) },
+	event.LayoutU32:        (*Memory).encodeByCall,
 }
 
 func encodeSignals(t *Told) (b []byte, lost int, ok bool) {
 	set, ok := signalSet(t)
 	return binary.LittleEndian.AppendUint64(nil, set), 0, ok
+}
+
+// maxHandle is the greatest length of a handle's bytes (MAX_HANDLE_SZ in linux/exportfs.h).
+const maxHandle = 128
+
+// encodeHandle is the inverse of handle. Old versions of strace show the bytes as one number.
+func encodeHandle(t *Told) (b []byte, lost int, ok bool) {
+	if t.Kind != ToldFields {
+		return nil, 0, false
+	}
+	b = make([]byte, 8, 8+maxHandle)
+	found := 0
+	for i := range t.Parts {
+		p := &t.Parts[i]
+		switch v, isNumber := event.ParseNumber(p.Text); {
+		case p.Field() == "handle_bytes" && isNumber:
+			binary.LittleEndian.PutUint32(b, uint32(v))
+		case p.Field() == "handle_type" && isNumber:
+			binary.LittleEndian.PutUint32(b[4:], uint32(v))
+		case p.Field() == "f_handle" && p.Kind == ToldText && !p.Cut && len(p.Data) <= maxHandle:
+			b = append(b, p.Data...)
+		case p.Field() == "f_handle" && p.Kind == ToldWord:
+			data, err := hex.DecodeString(strings.TrimPrefix(p.Text, "0x"))
+			if err != nil || len(data) > maxHandle {
+				continue
+			}
+			b = append(b, data...)
+		default:
+			continue
+		}
+		found++
+	}
+	return b, max(0, 3-found), found > 0 && uint64(binary.LittleEndian.Uint32(b)) == uint64(len(b)-8)
 }
 
 // encodeOffset stores a loff_t as it is after the call.

@@ -44,6 +44,9 @@ func (x *importer) call(t *thread, text string, enter, resumed uint64, dumps [][
 		x.done.LeftOut("calls of "+clip(called)+", which is not known", 1)
 		return nil
 	}
+	if strings.HasPrefix(name, "syscall_") && op != event.OpUnknown {
+		args = args[:min(len(args), len(event.Lookup(op).Args))] // all six are shown
+	}
 	dumped(args, op, dumps)
 	x.calls++
 	x.done.Records++
@@ -170,14 +173,22 @@ func (p *notation) result(r *result) error {
 	return nil
 }
 
+// sameNumbers is the least number from which on all architectures have the same calls (Linux 5.1).
+const sameNumbers = 424
+
 // lookup returns the operation of a call's name, and the call's number if the operation table
-// does not have it.
+// does not have it. Calls that strace did not know have their numbers as names.
 func lookup(name string) (op event.Op, nr uint32, ok bool) {
 	if op, ok := ops[name]; ok {
 		return op, 0, true
 	}
 	if n, ok := strings.CutPrefix(name, "syscall_"); ok {
 		v, ok := event.ParseNumber(n)
+		if ok && v >= sameNumbers && v < math.MaxUint32 {
+			if op = event.ByNumber(event.AMD64, int(v)); op != event.OpUnknown {
+				return op, 0, true
+			}
+		}
 		return 0, uint32(v), ok && v < math.MaxUint32
 	}
 	nr, ok = otherNames[name]

@@ -47,8 +47,17 @@ func (x *importer) descriptors(p *process, c *format.Call, r *result, args []*fi
 	case event.OpFstat, event.OpNewfstatat:
 		x.told(p, c, args)
 		return
-	case event.OpOpenByHandleAt: // the handle is not told: the name is, when the file is used
-		delete(p.fds, int32(c.Ret))
+	case event.OpNameToHandleAt:
+		if h := handleOf(args, 2); h != "" && len(x.handles) < maxHandles {
+			x.handles[h] = true
+		}
+		return
+	case event.OpOpenByHandleAt:
+		if x.handles[handleOf(args, 1)] {
+			p.set(c.Ret, &format.OpenFile{Pos: -1})
+		} else { // the name is told when the file is used
+			delete(p.fds, int32(c.Ret))
+		}
 		return
 	}
 	spec := event.Lookup(c.Op)
@@ -60,6 +69,22 @@ func (x *importer) descriptors(p *process, c *format.Call, r *result, args []*fi
 		p.opens = true
 	}
 	p.set(c.Ret, f)
+}
+
+// maxHandles limits the handles whose files are known.
+const maxHandles = 1 << 14
+
+// handleOf returns the bytes of the file handle that argument i tells, as text; "" if it tells none.
+func handleOf(args []*field, i int) string {
+	if i >= len(args) || args[i] == nil {
+		return ""
+	}
+	for j := range args[i].Parts {
+		if p := &args[i].Parts[j]; p.Name == "f_handle" {
+			return string(p.Data) + p.Text
+		}
+	}
+	return ""
 }
 
 // returned returns the file of the descriptor that a call returned.

@@ -46,7 +46,7 @@ var ErrNotStrace = fmt.Errorf("no system calls in it: %w", trace.ErrNotATrace)
 // process whose lines have no number, 0 if that is not known.
 func Import(r io.Reader, pid uint32, w *format.Writer, done *format.Done) error {
 	w.Unsorted = true // a child's lines may come before its maker's call returns
-	x := &importer{w: w, done: done, main: pid, threads: map[uint32]*thread{}, values: map[valueKey]uint64{},
+	x := &importer{w: w, done: done, main: pid, threads: map[uint32]*thread{}, handles: map[string]bool{}, values: map[valueKey]uint64{},
 		links: map[string]string{}}
 	br := bufio.NewReaderSize(r, 1<<20)
 	head, _ := br.Peek(br.Size())
@@ -141,7 +141,8 @@ type importer struct {
 	summary  bool              // the lines are those of a summary
 	links    map[string]string // symbolic links that opens proved: absolute names and targets
 	values   map[valueKey]uint64
-	fields   []*field // scratch
+	handles  map[string]bool // those of which name_to_handle_at told the file
+	fields   []*field        // scratch
 }
 
 type thread struct {

@@ -38,6 +38,24 @@ stat("/t/lib/b", {st_mode=S_IFREG|0644, st_size=0, ...}) = 0
 `
 )
 
+// TestCallsByNumber imports calls that strace did not know. That they are not made is said: they may have changed the tree.
+func TestCallsByNumber(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.strace")
+	text := started + "openat(AT_FDCWD, \"/t/f\", O_RDWR|O_CREAT|O_EXCL, 0600) = 3\n" +
+		"syscall_0x1c4(0x3, 0x5634209c01d6, 0x1a0, 0x1000, 0x64, 0) = 0\n" // fchmodat2
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tape, _ := formattest.One(t, &Format, path)
+	rep, err := replay.Run(t.Context(), tape, &replay.Options{Into: filepath.Join(t.TempDir(), "into"), Checks: replay.CheckAll})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(rep.Omitted) != 1 || rep.Omitted[0].Op != "fchmodat2" {
+		t.Errorf("not made are %+v, want fchmodat2", rep.Omitted)
+	}
+}
+
 // TestReplayed replays traces of several selections of calls. What a trace leaves out is no
 // difference; what it contradicts is one.
 func TestReplayed(t *testing.T) {
@@ -218,6 +236,33 @@ vfork() = 77
 wait4(-1, [{WIFEXITED(s) && WEXITSTATUS(s) == 0}], 0, NULL) = 77
 stat("/t/m", {st_mode=S_IFREG|0755, st_size=300, ...}) = 0
 `, 0, 1, "not in the trace"},
+		{"a copy of what is not a file", started + `memfd_create("m", 0) = 3
+write(3, "0123456789", 10) = 10
+lseek(3, 0, SEEK_SET) = 0
+openat(AT_FDCWD, "/t/f", O_RDWR|O_CREAT|O_EXCL, 0600) = 4
+sendfile(4, 3, NULL, 100) = 10
+pread64(4, "0123456789", 100, 0) = 10
+`, 0, 0, ""},
+		{"opened by handles", started + `mkdir("/t/d", 0700) = 0
+openat(AT_FDCWD, "/t/d/a", O_RDWR|O_CREAT|O_EXCL, 0600) = 3
+write(3, "x", 1) = 1
+close(3) = 0
+name_to_handle_at(AT_FDCWD, "/t/d/a", {handle_bytes=128 => 4, handle_type=1, f_handle="\1\2\3\4"}, [26], 0) = 0
+name_to_handle_at(AT_FDCWD, "/t/d", {handle_bytes=128 => 3, handle_type=1, f_handle=0x010203}, [26], 0) = 0
+rename("/t/d/a", "/t/b") = 0
+open_by_handle_at(AT_FDCWD, {handle_bytes=4, handle_type=1, f_handle="\1\2\3\4"}, O_RDWR|O_APPEND) = 3
+write(3, "y", 1) = 1
+unlink("/t/b") = 0
+open_by_handle_at(AT_FDCWD, {handle_bytes=4, handle_type=1, f_handle="\1\2\3\4"}, O_RDONLY) = 4
+read(4, "xy", 10) = 2
+open_by_handle_at(AT_FDCWD, {handle_bytes=3, handle_type=1, f_handle=0x010203}, O_RDONLY) = 5
+openat(5, "c", O_RDWR|O_CREAT|O_EXCL, 0600) = 6
+stat("/t/d/c", {st_mode=S_IFREG|0600, st_size=0, ...}) = 0
+`, 0, 0, ""},
+		{"a call that strace knew by its number", started + `mkdir("/t/d", 0700) = 0
+openat(AT_FDCWD, "/t/d", O_RDONLY) = 3
+syscall_0x1b5(0x3, 0x5634209c01d6, 0x7ffd00000000, 0x18, 0x64, 0) = -1 (errno 40)
+`, 0, 0, ""},
 		{"-X verbose -y", started +
 			`statx(-100 /* AT_FDCWD */</t>, "d", 0 /* AT_STATX_SYNC_AS_STAT */|0x100 /* AT_SYMLINK_NOFOLLOW */, ` +
 			`0x3 /* STATX_TYPE|STATX_MODE */, {stx_mask=0x7ff /* STATX_BASIC_STATS */, stx_attributes=0, ` +

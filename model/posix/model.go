@@ -402,11 +402,16 @@ func (o *OpenFile) Shared() int { return o.most }
 // Open returns the open file with a number that Apply gave it, nil if it has ended.
 func (m *Model) Open(id event.OpenID) *OpenFile { return m.opens[id] }
 
-// OfInode returns the first of the files that are open now and are this inode, nil if none is.
-func (m *Model) OfInode(dev, ino uint64) *OpenFile {
+// Nameless returns the first of the other open files that are the same file as f, which has no name any
+// more; nil if none is. If nothing is known of f, that is an open file whose name was f's.
+func (m *Model) Nameless(f *event.File) *OpenFile {
 	var first *OpenFile
 	for id, o := range m.opens {
-		if o.Dev == dev && o.Ino == ino && (first == nil || id < first.ID) {
+		same := o.Dev == f.Dev && o.Ino == f.Ino
+		if !f.Known {
+			same = o.Gone && f.Path != "" && o.Now.Given == f.Path
+		}
+		if same && id != f.Open && (first == nil || id < first.ID) {
 			first = o
 		}
 	}

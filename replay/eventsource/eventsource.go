@@ -120,11 +120,11 @@ func (r *Reader) next(ev *event.Event) error {
 		linked(th, ev)
 		s.findDescriptors(th, ev)
 	}
-	s.byHandle(model, ev)
 	r.base(th, ev)
 	own := th.FS.Mounts.Own()
 	mounts, over := covered(own), overlays(own)
 	s.Released = append(s.Released[:0], model.Apply(ev)...)
+	s.byHandle(model, ev)
 	r.stored(model, mounts, host.Renames)
 	s.Closed = s.Closed[:0]
 	for _, o := range model.Closed() {

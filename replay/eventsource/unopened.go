@@ -118,10 +118,10 @@ func nameOf(o *posix.OpenFile) string {
 // that is still open: by that, files without a name are opened.
 func (s *State) byHandle(model *posix.Model, ev *event.Event) {
 	f := ev.FileArg(event.ResultArg)
-	if ev.Op != event.OpOpenByHandleAt || !ev.OK() || f == nil || !f.Known || f.Nlink > 0 {
+	if ev.Op != event.OpOpenByHandleAt || !ev.OK() || f == nil || f.Known && f.Nlink > 0 {
 		return
 	}
-	o := model.OfInode(f.Dev, f.Ino)
+	o := model.Nameless(f)
 	if o == nil {
 		return
 	}

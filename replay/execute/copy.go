@@ -14,7 +14,7 @@ import (
 	"github.com/iotape/iotape/replay/result"
 )
 
-// copyIn writes what the recording copied from a pipe or socket.
+// copyIn writes what the recording copied from a pipe or socket: zeros, if the trace does not have it.
 func (w *worker) copyIn(t *plan.Task) {
 	_, to := t.Event.CopySides()
 	h := t.Files.FDs[to.FD]
@@ -22,8 +22,16 @@ func (w *worker) copyIn(t *plan.Task) {
 	if !to.AtPosition(&t.Event) {
 		off = to.Start(&t.Event)
 	}
-	data := t.Content.Data
-	for len(data) > 0 {
+	data, zeros := t.Content.Data, int64(0)
+	if t.Content.Missing && len(data) == 0 {
+		zeros = min(t.Event.Ret, maxMoved)
+	}
+	for (len(data) > 0 || zeros > 0) && !w.env.halted() {
+		if len(data) == 0 {
+			data = w.buffer(int(min(zeros, maxScratch)))
+			clear(data)
+			zeros -= int64(len(data))
+		}
 		var n int
 		var err error
 		if off >= 0 {

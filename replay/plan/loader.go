@@ -7,6 +7,7 @@ import (
 
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/replay/content"
+	"github.com/iotape/iotape/replay/effect"
 	"github.com/iotape/iotape/replay/options"
 	"github.com/iotape/iotape/trace"
 )
@@ -210,7 +211,11 @@ func (l bufferLoader) load(t *Task) {
 		}
 		*dst = data
 	}
-	if t.Action == CopyIn {
-		c.Data = c.Want
+	if t.Action != CopyIn {
+		return
 	}
+	if ev.BufArg(effect.ContentArg(ev.Op)) == nil { // traces of others have no content of copies
+		c.Missing = true
+	}
+	c.Data = c.Want
 }

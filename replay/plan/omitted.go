@@ -3,6 +3,7 @@
 package plan
 
 import (
+	"strings"
 	"syscall"
 
 	"github.com/iotape/iotape/event"
@@ -34,12 +35,18 @@ func (p *Planner) findOmission(t *Task) {
 			}
 		}
 	}
-	if f := effect.ChangedFile(ev); f != nil && p.lost(f) {
+	if f := effect.ChangedFile(ev); f != nil && (p.lost(f) || p.unknown(f) && !ev.Traffic().Writes) {
 		t.Omits = true
 		if t.Why == whySimulated {
 			t.Why = whyLost
 		}
 	}
+}
+
+// unknown reports whether nothing is known of a file with a name, as in traces of others: its attributes may be
+// compared, or used, by name.
+func (p *Planner) unknown(f *event.File) bool {
+	return !f.Known && strings.HasPrefix(f.Path, "/") && !effect.Virtual(f.Path) && !p.outside[f.Open]
 }
 
 // tooLittle reports whether a call that succeeded is not made because the trace lacks its name or a number.
