@@ -52,7 +52,7 @@ func TestLimits(t *testing.T) {
 			})
 			anHourLater(s)
 		}},
-		{name: "--max-time", o: Options{MaxTime: time.Second, Pace: PaceRecorded}, make: anHourLater},
+		{name: "--max-time", o: Options{MaxTime: 5 * time.Second, Pace: PaceRecorded}, make: anHourLater},
 	} {
 		t.Run(l.name, func(t *testing.T) {
 			l.o.Into = filepath.Join(t.TempDir(), "out")
