@@ -79,7 +79,7 @@ func (c *collected) stage(host string, serial uint64, why staging.Reason, stream
 		staging.AboutFile: &staging.About{Version: 1, Host: host, Stream: name, BootID: boot, AgentStartNS: 1000, StartNS: now + int64(serial), Reason: staging.ReasonStart},
 		staging.EndFile:   &staging.End{Version: 1, Reason: why, Complete: true, EndNS: now},
 	} {
-		if err := staging.WriteFile(filepath.Join(dir, file), v); err != nil {
+		if err := staging.WriteFile(filepath.Join(dir, file), staging.StreamParts, v); err != nil {
 			c.t.Fatal(err)
 		}
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/iotape/iotape/fleet/staging"
 	"github.com/iotape/iotape/pipe/chain"
 	"github.com/iotape/iotape/pipe/objectstore"
+	"github.com/iotape/iotape/pipe/wholefile"
 	"github.com/iotape/iotape/record/sealing"
 	"github.com/iotape/iotape/trace"
 )
@@ -109,7 +110,7 @@ func Run(ctx context.Context, o *Options) (Result, error) {
 	case r.Settle < 0:
 		r.Settle = 0
 	}
-	if err := os.MkdirAll(r.jobs(), 0o700); err != nil {
+	if err := wholefile.MkdirOwn(r.jobs(), 2, 0o700); err != nil {
 		return r.result, err
 	}
 	unlock, err := r.lock()
@@ -123,8 +124,11 @@ func Run(ctx context.Context, o *Options) (Result, error) {
 func (r *run) state() string { return filepath.Join(r.Data, stateName) }
 func (r *run) jobs() string  { return filepath.Join(r.state(), jobsName) }
 
+// jobParts is how many of the last parts of a job directory's name are below the data.
+const jobParts = 3
+
 func (r *run) lock() (unlock func(), err error) {
-	f, err := os.OpenFile(filepath.Join(r.state(), lockName), os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := wholefile.OpenOwn(filepath.Join(r.state(), lockName), 2, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +142,7 @@ func (r *run) lock() (unlock func(), err error) {
 // all continues the jobs that exist, and begins new ones. If a job fails, the others go on,
 // unless the store has failed: then all of them would fail.
 func (r *run) all(ctx context.Context) error {
-	entries, err := os.ReadDir(r.jobs())
+	entries, err := wholefile.ReadDirOwn(r.jobs(), 2)
 	if err != nil {
 		return err
 	}
@@ -162,7 +166,7 @@ func (r *run) all(ctx context.Context) error {
 		case err != nil:
 			return err // its streams are unknown
 		case j == nil: // not begun yet, or ended
-			if err := os.RemoveAll(dir); err != nil {
+			if err := wholefile.RemoveOwn(dir, jobParts); err != nil {
 				return err
 			}
 		case end(j):
@@ -222,10 +226,10 @@ func (r *run) begin(g *group) (*job, error) {
 		return nil, err
 	}
 	j := &job{dir: filepath.Join(r.jobs(), p.Assembly.Host+"-"+p.Streams[0]), Plan: p}
-	if err := os.MkdirAll(j.dir, 0o700); err != nil {
+	if err := wholefile.MkdirOwn(j.dir, jobParts, 0o700); err != nil {
 		return nil, err
 	}
-	if err := staging.WriteFile(filepath.Join(j.dir, planName), &p); err != nil {
+	if err := staging.WriteFile(filepath.Join(j.dir, planName), jobParts+1, &p); err != nil {
 		return nil, err
 	}
 	return j, r.After("plan")
@@ -243,7 +247,7 @@ func (r *run) finish(ctx context.Context, j *job) error {
 			at = i + 1
 		}
 	}
-	if b, err := readFile(filepath.Join(j.dir, refusedName), maxPlan); err == nil {
+	if b, err := wholefile.ReadOwn(filepath.Join(j.dir, refusedName), jobParts+1, maxPlan); err == nil {
 		return r.refuse(j, strings.TrimSpace(string(b)))
 	}
 	if why := j.Plan.Headless; why != "" {
@@ -287,11 +291,10 @@ func (r *run) seal(ctx context.Context, j *job) error {
 		Out: filepath.Join(j.dir, tapeName)}
 	for i, name := range j.Plan.Streams {
 		file := filepath.Join(r.streamDir(j, name), staging.StreamFile)
-		fi, err := os.Stat(file)
+		n, err := size(file)
 		if err != nil {
 			return err
 		}
-		n := fi.Size()
 		if i < len(j.Plan.Streams)-1 { // an incomplete frame would hide those of the next stream
 			if _, n, err = whole(file, false); err != nil && !errors.Is(err, trace.ErrTruncated) &&
 				!errors.Is(err, errNoFrame) {
@@ -300,13 +303,27 @@ func (r *run) seal(ctx context.Context, j *job) error {
 		}
 		s.Streams, s.Bytes = append(s.Streams, file), append(s.Bytes, n)
 	}
-	if err := os.RemoveAll(s.Work); err != nil {
+	if err := wholefile.RemoveOwn(s.Work, jobParts+1); err != nil {
 		return err
 	}
 	if err := r.sealWith(ctx, s); err != nil {
 		return err
 	}
 	return objectstore.SyncDirs(j.dir, j.dir)
+}
+
+// size returns how long a staged stream is, if it is a regular file.
+func size(stream string) (int64, error) {
+	f, err := wholefile.OpenOwn(stream, staging.StreamParts, os.O_RDONLY, 0)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	fi, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return fi.Size(), nil
 }
 
 // sealStreams seals streams each of which continues the one before. After an error of this
@@ -318,7 +335,7 @@ func (r *run) sealStreams(ctx context.Context, s *sealRequest) error {
 	}
 	var parts []io.Reader
 	for i, name := range s.Streams {
-		f, err := os.Open(name)
+		f, err := wholefile.OpenOwn(name, staging.StreamParts, os.O_RDONLY, 0)
 		if err != nil {
 			return err
 		}
@@ -395,7 +412,7 @@ func (r *run) store(ctx context.Context, j *job) error {
 			return err
 		}
 	}
-	return staging.WriteFile(filepath.Join(j.dir, storedName), &t)
+	return staging.WriteFile(filepath.Join(j.dir, storedName), jobParts+1, &t)
 }
 
 // compare reads a file of a store and returns how it differs from what is expected.
@@ -436,7 +453,7 @@ func (r *run) tell(ctx context.Context, j *job) error {
 			return err
 		}
 	}
-	if err := staging.WriteFile(filepath.Join(j.dir, toldName), t); err != nil {
+	if err := staging.WriteFile(filepath.Join(j.dir, toldName), jobParts+1, t); err != nil {
 		return err
 	}
 	r.result.Tapes++
@@ -448,7 +465,7 @@ func (r *run) tell(ctx context.Context, j *job) error {
 func (r *run) remove(j *job) error {
 	// Without a tape, as no event matches its filter, all steps count as done.
 	if _, err := os.Lstat(filepath.Join(j.dir, toldName)); errors.Is(err, fs.ErrNotExist) {
-		if err := staging.WriteFile(filepath.Join(j.dir, toldName), struct{}{}); err != nil {
+		if err := staging.WriteFile(filepath.Join(j.dir, toldName), jobParts+1, struct{}{}); err != nil {
 			return err
 		}
 	}
@@ -462,11 +479,18 @@ func (r *run) remove(j *job) error {
 
 // move moves the streams of a job to another directory.
 func (r *run) move(j *job, to string) error {
-	if err := os.MkdirAll(to, 0o700); err != nil {
+	within, err := filepath.Rel(r.Data, to)
+	if err != nil {
+		return err
+	}
+	if err := wholefile.MkdirBelow(r.Data, within, 0o700); err != nil {
 		return err
 	}
 	for _, name := range j.Plan.Streams {
-		err := ignoreGone(os.Rename(r.streamDir(j, name), filepath.Join(to, name)))
+		from, err := filepath.Rel(r.Data, r.streamDir(j, name))
+		if err == nil {
+			err = ignoreGone(wholefile.RenameBelow(r.Data, from, filepath.Join(within, name)))
+		}
 		if err != nil {
 			return err
 		}
@@ -485,25 +509,35 @@ func (r *run) drop(j *job) error {
 	if err := r.After("drop"); err != nil {
 		return err
 	}
-	return os.RemoveAll(j.dir)
+	return wholefile.RemoveOwn(j.dir, jobParts)
 }
 
 // refuse quarantines the streams of a job, with a file that says why.
 func (r *run) refuse(j *job, why string) error {
-	if err := os.WriteFile(filepath.Join(j.dir, refusedName), []byte(why+"\n"), 0o600); err != nil {
+	if err := writeText(filepath.Join(j.dir, refusedName), jobParts+1, why); err != nil {
 		return err
 	}
 	to := filepath.Join(r.state(), refusedName, j.Plan.Assembly.Host)
 	if err := r.move(j, to); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(to, j.Plan.Streams[0]+".why"), []byte(why+"\n"), 0o600); err != nil {
+	if err := writeText(filepath.Join(to, j.Plan.Streams[0]+".why"), 4, why); err != nil {
 		return err
 	}
 	r.result.Refused += len(j.Plan.Streams)
 	r.Note(fmt.Sprintf("stream %s of %s cannot be sealed, and is quarantined in %s: %s", j.Plan.Streams[0],
 		j.Plan.Assembly.Host, to, why))
 	return r.drop(j)
+}
+
+// writeText makes a file with one line, whose last parts are below the data.
+func writeText(name string, parts int, line string) error {
+	f, err := wholefile.OpenOwn(name, parts, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(line + "\n")
+	return errors.Join(err, f.Close())
 }
 
 func ignoreGone(err error) error {

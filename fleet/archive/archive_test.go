@@ -58,7 +58,7 @@ func stage(t *testing.T, data, host string, serial, id, seq, frames uint64, end 
 		if name == staging.EndFile && end == "" {
 			continue
 		}
-		if err := staging.WriteFile(filepath.Join(dir, name), v); err != nil {
+		if err := staging.WriteFile(filepath.Join(dir, name), staging.StreamParts, v); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/iotape/iotape/fleet/staging"
+	"github.com/iotape/iotape/pipe/wholefile"
 	"github.com/iotape/iotape/trace"
 )
 
@@ -152,7 +153,7 @@ func frames(name string, first bool) (f trace.Frame, err error) {
 // whole returns the first or the last frame of a stream, and the end of its complete frames,
 // even if the stream is cut off there.
 func whole(name string, first bool) (f trace.Frame, off int64, err error) {
-	in, err := os.Open(name)
+	in, err := wholefile.OpenOwn(name, staging.StreamParts, os.O_RDONLY, 0)
 	if err != nil {
 		return f, off, err
 	}
@@ -259,7 +260,7 @@ const maxPlan = 16 << 20
 
 // openJob reads a job's plan. The job is nil if it has none: it has not begun, or has ended.
 func openJob(dir string) (*job, error) {
-	b, err := readFile(filepath.Join(dir, planName), maxPlan)
+	b, err := wholefile.ReadOwn(filepath.Join(dir, planName), jobParts+1, maxPlan)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -306,17 +307,4 @@ func validPart(s string) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
 			strings.ContainsRune("-_.=", r))
 	}) < 0
-}
-
-func readFile(name string, most int64) ([]byte, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, most+1))
-	if err == nil && int64(len(b)) > most {
-		err = fmt.Errorf("%s has more than %d bytes", name, most)
-	}
-	return b, err
 }

@@ -269,7 +269,7 @@ func TestReplacedKey(t *testing.T) {
 		t.Errorf("at the end of the time the keys are %s, want %s alone", list, public)
 	}
 	k.Previous.Until = time.Now().Add(-time.Second)
-	if err := staging.WriteFile(keyFile(s.data, "db7"), &k); err != nil {
+	if err := staging.WriteFile(keyFile(s.data, "db7"), keyParts, &k); err != nil {
 		t.Fatal(err)
 	}
 	refresh()

@@ -20,6 +20,7 @@ import (
 	"github.com/iotape/iotape/fleet/batch"
 	"github.com/iotape/iotape/fleet/staging"
 	"github.com/iotape/iotape/internal/hint"
+	"github.com/iotape/iotape/pipe/wholefile"
 )
 
 // Role is what the owner of a key may do.
@@ -108,7 +109,13 @@ func (k *Key) users(now time.Time) (list []*server.NkeyUser) {
 }
 
 // keyDir is where keys are within a collector's data.
-func keyDir(data string) string { return filepath.Join(data, "keys") }
+func keyDir(data string) string { return filepath.Join(data, keysName) }
+
+const (
+	keysName = "keys"
+	keyParts = 2        // of the last parts of a key file's name, below the data
+	maxKey   = 64 << 10 // bytes of a key's file
+)
 
 func keyFile(data, name string) string { return filepath.Join(keyDir(data), name+".json") }
 
@@ -158,7 +165,7 @@ func enrol(data string, k *Key, may func(other *Key) error) error {
 	if err := k.check(); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(keyDir(data), 0o700); err != nil {
+	if err := wholefile.MkdirOwn(keyDir(data), 1, 0o700); err != nil {
 		return err
 	}
 	lock, err := lockKeys(data)
@@ -179,7 +186,7 @@ func enrol(data string, k *Key, may func(other *Key) error) error {
 	if err := own(data, k); err != nil {
 		return err
 	}
-	if err := staging.WriteFile(keyFile(data, k.Name), k); err != nil {
+	if err := staging.WriteFile(keyFile(data, k.Name), keyParts, k); err != nil {
 		return err
 	}
 	if err := os.Remove(revokedFile(data, k.Name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -190,7 +197,7 @@ func enrol(data string, k *Key, may func(other *Key) error) error {
 
 // lockKeys keeps others from enrolling and revoking until the file is closed.
 func lockKeys(data string) (*os.File, error) {
-	f, err := os.Open(keyDir(data))
+	f, err := wholefile.DirBelow(data, keysName)
 	if err != nil {
 		return nil, err
 	}
@@ -231,7 +238,7 @@ func ownAll(data string) error {
 		return err
 	}
 	making := ownersDir(data) + ".next"
-	if err := errors.Join(os.RemoveAll(making), os.Mkdir(making, 0o700)); err != nil {
+	if err := errors.Join(wholefile.RemoveOwn(making, 2), wholefile.MkdirOwn(making, 2, 0o700)); err != nil {
 		return err
 	}
 	for i := range keys {
@@ -266,7 +273,7 @@ func Revoke(data, name string) error {
 		}
 		if err == nil {
 			note := revokedFile(data, name)
-			err = errors.Join(os.MkdirAll(filepath.Dir(note), 0o700), os.WriteFile(note, nil, 0o600))
+			err = errors.Join(wholefile.MkdirOwn(filepath.Dir(note), 2, 0o700), touch(note))
 		}
 	}
 	if errors.Is(err, fs.ErrNotExist) {
@@ -275,9 +282,18 @@ func Revoke(data, name string) error {
 	return err
 }
 
+// touch makes an empty file.
+func touch(note string) error {
+	f, err := wholefile.OpenOwn(note, 3, os.O_WRONLY|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
 // readKey reads a key's file.
 func readKey(name string) (k Key, err error) {
-	b, err := os.ReadFile(name)
+	b, err := wholefile.ReadOwn(name, keyParts, maxKey)
 	if err != nil {
 		return k, err
 	}
@@ -293,7 +309,7 @@ func readKey(name string) (k Key, err error) {
 // Keys returns who may connect, by name. A file that is damaged admits nobody and keeps nobody
 // else from connecting: damaged names each, with what is wrong.
 func Keys(data string) (keys []Key, damaged []error, err error) {
-	entries, err := os.ReadDir(keyDir(data))
+	entries, err := wholefile.ReadDirOwn(keyDir(data), 1)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, nil
 	}

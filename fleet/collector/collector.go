@@ -24,6 +24,7 @@ import (
 	"github.com/iotape/iotape/fleet/batch"
 	"github.com/iotape/iotape/fleet/staging"
 	"github.com/iotape/iotape/internal/hint"
+	"github.com/iotape/iotape/pipe/wholefile"
 )
 
 // Defaults of Options, in bytes.
@@ -130,7 +131,7 @@ func New(ctx context.Context, nc *nats.Conn, o *Options,
 		c.refused = func() (uint64, uint64) { return 0, 0 }
 	}
 	for _, dir := range []string{staging.Root(c.o.Data), filepath.Dir(hostFile(c.o.Data, "x"))} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
+		if err := wholefile.MkdirOwn(dir, 1, 0o700); err != nil {
 			return nil, err
 		}
 	}
@@ -319,7 +320,7 @@ func (c *Collector) commit(ctx context.Context, last bool) {
 		return
 	}
 	next := position{c.position.CreatedNS, to}
-	if err := staging.WriteFile(positionFile(c.o.Data), &next); err != nil {
+	if err := staging.WriteFile(positionFile(c.o.Data), 1, &next); err != nil {
 		c.say("the position cannot be stored: %v", err)
 		return
 	}
@@ -441,7 +442,7 @@ func (c *Collector) writeHosts(hosts, ends *staging.Batch, everything bool) erro
 			if o.end == nil {
 				continue
 			}
-			if err := ends.Put(filepath.Join(o.dir, staging.EndFile), o.end); err != nil {
+			if err := ends.Put(filepath.Join(o.dir, staging.EndFile), staging.StreamParts, o.end); err != nil {
 				if c.probe() != nil {
 					return err
 				}
@@ -460,7 +461,7 @@ func (c *Collector) writeHosts(hosts, ends *staging.Batch, everything bool) erro
 			}
 		}
 		if finished || h.due || everything && h.dirty {
-			if err := hosts.Put(hostFile(c.o.Data, h.Host), &h.record); err != nil {
+			if err := hosts.Put(hostFile(c.o.Data, h.Host), hostParts, &h.record); err != nil {
 				return err
 			}
 			h.dirty = false

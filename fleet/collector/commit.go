@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/iotape/iotape/fleet/staging"
+	"github.com/iotape/iotape/pipe/wholefile"
 )
 
 // A commit record is appended to a stream's commits when data was appended to it:
@@ -73,12 +74,12 @@ func (p *progress) parse(b []byte) (appended uint64, check uint32, ok bool) {
 
 // recoverStream finds how far a stream's directory is, and cuts off what is after it.
 func recoverStream(dir string) (p progress, err error) {
-	stream, err := os.OpenFile(filepath.Join(dir, staging.StreamFile), os.O_RDWR|os.O_CREATE, 0o600)
+	stream, err := wholefile.OpenOwn(filepath.Join(dir, staging.StreamFile), staging.StreamParts, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return p, err
 	}
 	defer stream.Close()
-	commits, err := os.OpenFile(filepath.Join(dir, staging.CommitsFile), os.O_RDWR|os.O_CREATE, 0o600)
+	commits, err := wholefile.OpenOwn(filepath.Join(dir, staging.CommitsFile), staging.StreamParts, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return p, err
 	}
@@ -146,10 +147,10 @@ func (o *open) dirty() bool {
 // That the stream is there is said in abouts.
 func (o *open) commit(abouts *staging.Batch) (err error) {
 	if !o.made {
-		if err := os.MkdirAll(o.dir, 0o700); err != nil {
+		if err := wholefile.MkdirOwn(o.dir, staging.StreamParts-1, 0o700); err != nil {
 			return err
 		}
-		if err := abouts.Put(filepath.Join(o.dir, staging.AboutFile), &o.about); err != nil {
+		if err := abouts.Put(filepath.Join(o.dir, staging.AboutFile), staging.StreamParts, &o.about); err != nil {
 			return err
 		}
 	}
@@ -162,7 +163,7 @@ func (o *open) commit(abouts *staging.Batch) (err error) {
 		return err
 	}
 	if err := appendTo(filepath.Join(o.dir, staging.CommitsFile), -1, record); err != nil {
-		return errors.Join(err, os.Truncate(filepath.Join(o.dir, staging.StreamFile), o.committed.length))
+		return errors.Join(err, cut(filepath.Join(o.dir, staging.StreamFile), o.committed.length))
 	}
 	o.committed, o.chunk, o.taken = o.progress, o.chunk[:0], o.taken[:0]
 	if cap(o.chunk) > 4<<20 {
@@ -171,10 +172,19 @@ func (o *open) commit(abouts *staging.Batch) (err error) {
 	return nil
 }
 
+// cut makes a file as long as it was.
+func cut(name string, length int64) error {
+	f, err := wholefile.OpenOwn(name, staging.StreamParts, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Truncate(length), f.Close())
+}
+
 // appendTo appends to a file, whole or not at all. at is where its end has to be, -1
 // anywhere at a multiple of a commit record.
 func appendTo(name string, at int64, b []byte) error {
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o600)
+	f, err := wholefile.OpenOwn(name, staging.StreamParts, os.O_WRONLY|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
 	}

@@ -76,6 +76,9 @@ type rate struct {
 	PerSecond     struct{ Events, Bytes float64 }
 }
 
+// hostParts is how many of the last parts of a host file's name are below the data.
+const hostParts = 2
+
 func hostFile(data, name string) string { return filepath.Join(data, "hosts", name+".json") }
 
 func newHost(name string, nowNS int64) *host {

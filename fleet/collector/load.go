@@ -13,10 +13,15 @@ import (
 	"syscall"
 
 	"github.com/iotape/iotape/fleet/staging"
+	"github.com/iotape/iotape/pipe/wholefile"
 )
 
 // quarantineDir returns the directory for unreadable streams, below a collector's data.
 func quarantineDir(data string) string { return filepath.Join(data, "aside") }
+
+// maxRecord limits the size of the files of positions and hosts, in bytes. A host's has what is known of its last
+// streams.
+const maxRecord = 256 << 20
 
 // suffix of a file that could not be read, and is kept.
 const damagedSuffix = ".damaged"
@@ -36,7 +41,7 @@ func (c *Collector) quarantineFile(name string, why error, follows string) error
 // broker still has is read again.
 func (c *Collector) loadPosition() error {
 	name := positionFile(c.o.Data)
-	b, err := os.ReadFile(name)
+	b, err := wholefile.ReadOwn(name, 1, maxRecord)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -55,7 +60,7 @@ func (c *Collector) loadPosition() error {
 // cannot be read is quarantined, and does not keep the others from being served.
 func (c *Collector) load() error {
 	c.hosts = map[string]*host{}
-	entries, err := os.ReadDir(filepath.Join(c.o.Data, "hosts"))
+	entries, err := wholefile.ReadDirOwn(filepath.Join(c.o.Data, "hosts"), 1)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -100,7 +105,7 @@ func (c *Collector) load() error {
 type newerError struct{ error }
 
 func (c *Collector) loadHost(name string) (*host, error) {
-	b, err := os.ReadFile(hostFile(c.o.Data, name))
+	b, err := wholefile.ReadOwn(hostFile(c.o.Data, name), hostParts, maxRecord)
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +149,7 @@ func (c *Collector) loadStream(s *staging.Stream, recount bool) error {
 	h := c.host(s.About.Host)
 	if f := h.find(s.About.Stream); f != nil {
 		// A kill came between the host's file and the end.
-		return staging.WriteFile(filepath.Join(s.Dir, staging.EndFile), &f.End)
+		return staging.WriteFile(filepath.Join(s.Dir, staging.EndFile), staging.StreamParts, &f.End)
 	}
 	o := &open{dir: s.Dir, about: s.About, made: true, held: map[uint64]uint64{}, lastNS: now}
 	p, err := recoverStream(s.Dir)

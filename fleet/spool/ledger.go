@@ -11,6 +11,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/iotape/iotape/pipe/wholefile"
 )
 
 // Ledger is what an agent has to know of its last stream even after it was killed: a
@@ -48,7 +50,7 @@ const (
 // OpenLedger opens the ledger beside a spool, or makes it.
 func OpenLedger(dir string) (*Ledger, error) {
 	name := filepath.Join(dir, "ledger")
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := wholefile.OpenOwn(name, 1, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}

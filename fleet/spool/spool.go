@@ -16,6 +16,8 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+
+	"github.com/iotape/iotape/pipe/wholefile"
 )
 
 const (
@@ -68,7 +70,7 @@ func Open(dir string, max int64) (*Spool, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	lock, err := wholefile.OpenBelow(dir, "lock", os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +101,7 @@ func (s *Spool) load() error {
 		if err != nil || len(name) != 16 {
 			return fmt.Errorf("%s: not a segment's name", filepath.Join(s.dir, e.Name()))
 		}
-		f, err := os.OpenFile(filepath.Join(s.dir, e.Name()), os.O_RDWR, 0)
+		f, err := wholefile.OpenBelow(s.dir, e.Name(), os.O_RDWR, 0)
 		if err != nil {
 			return err
 		}
@@ -163,7 +165,7 @@ func (s *Spool) scan(seg *segment) error {
 // extend begins a segment.
 func (s *Spool) extend() error {
 	next := s.first + uint64(len(s.items))
-	f, err := os.OpenFile(filepath.Join(s.dir, fmt.Sprintf("%016x%s", next, suffix)),
+	f, err := wholefile.OpenBelow(s.dir, fmt.Sprintf("%016x%s", next, suffix),
 		os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -156,6 +155,9 @@ func (n StreamName) Less(m StreamName) bool {
 // Root returns the directory of all hosts within a collector's data.
 func Root(data string) string { return filepath.Join(data, "staging") }
 
+// StreamParts is how many of the last parts of the names of a stream's files are below the collector's data.
+const StreamParts = 4
+
 // Dir returns a stream's directory. The caller has checked the names.
 func Dir(data, host, stream string) string { return filepath.Join(Root(data), host, stream) }
 
@@ -190,7 +192,7 @@ type Damaged struct {
 
 // Find is like List, and returns the unreadable directories of streams separately.
 func Find(data string) (streams []Stream, damaged []Damaged, err error) {
-	hosts, err := os.ReadDir(Root(data))
+	hosts, err := readDir(Root(data), 1)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, nil
 	}
@@ -211,7 +213,7 @@ func Find(data string) (streams []Stream, damaged []Damaged, err error) {
 }
 
 func listHost(data, host string) (streams []Stream, damaged []Damaged, err error) {
-	entries, err := os.ReadDir(filepath.Join(Root(data), host))
+	entries, err := readDir(filepath.Join(Root(data), host), 2)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -280,7 +282,12 @@ func Open(dir string) (*Stream, error) {
 func Quarantine(dir, to, why string) (string, error) {
 	host, stream := filepath.Base(filepath.Dir(dir)), filepath.Base(dir)
 	to = filepath.Join(to, host)
-	if err := os.MkdirAll(to, 0o700); err != nil {
+	data := filepath.Dir(filepath.Dir(filepath.Dir(dir)))
+	within, err := filepath.Rel(data, to)
+	if err != nil {
+		return "", err
+	}
+	if err := wholefile.MkdirBelow(data, within, 0o700); err != nil {
 		return "", err
 	}
 	name := stream
@@ -290,11 +297,18 @@ func Quarantine(dir, to, why string) (string, error) {
 		}
 		name = fmt.Sprintf("%s.%d", stream, n)
 	}
-	if err := os.WriteFile(filepath.Join(to, name+".why"), []byte(why+"\n"), 0o600); err != nil {
+	reason := filepath.Join(within, name+".why")
+	f, err := wholefile.OpenBelow(data, reason, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
 		return "", err
 	}
-	if err := os.Rename(dir, filepath.Join(to, name)); err != nil {
-		return "", errors.Join(err, os.Remove(filepath.Join(to, name+".why")))
+	_, err = f.WriteString(why + "\n")
+	if err := errors.Join(err, f.Close()); err != nil {
+		return "", err
+	}
+	if err := wholefile.RenameBelow(data, filepath.Join("staging", host, stream),
+		filepath.Join(within, name)); err != nil {
+		return "", errors.Join(err, wholefile.UnlinkOwn(filepath.Join(data, reason), depth(reason)))
 	}
 	return filepath.Join(to, name), errors.Join(wholefile.SyncDir(to), wholefile.SyncDir(filepath.Dir(dir)))
 }
@@ -303,12 +317,10 @@ func Quarantine(dir, to, why string) (string, error) {
 const maxJSON = 64 << 10
 
 func readJSON(name string, v any) error {
-	f, err := wholefile.Open(filepath.Split(name))
-	if err != nil {
+	b, err := wholefile.ReadOwn(name, StreamParts, maxJSON)
+	if errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxJSON))
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
@@ -318,18 +330,18 @@ func readJSON(name string, v any) error {
 	return nil
 }
 
-// WriteFile makes a durable file with v as JSON, completely or not at all.
-func WriteFile(name string, v any) error {
-	f, err := prepare(name, v)
+// WriteFile makes a durable file with v as JSON, completely or not at all. The last so many parts of its name are below
+// the collector's data, and no links.
+func WriteFile(name string, parts int, v any) error {
+	f, err := prepare(name, parts, v)
 	if err != nil {
 		return err
 	}
 	if err = errors.Join(f.Sync(), f.Close()); err == nil {
-		err = os.Rename(name+next, name)
+		err = publish(name, parts)
 	}
 	if err != nil {
-		os.Remove(name + next)
-		return err
+		return errors.Join(err, wholefile.UnlinkOwn(name+next, parts))
 	}
 	return wholefile.SyncDir(filepath.Dir(name))
 }
@@ -337,49 +349,74 @@ func WriteFile(name string, v any) error {
 // next is the suffix of a file that is about to replace another.
 const next = ".next"
 
+// publish gives a file that was prepared its name.
+func publish(name string, parts int) error {
+	root, within := wholefile.Below(name, parts)
+	return wholefile.RenameBelow(root, within+next, within)
+}
+
+// depth is how many parts a path has.
+func depth(path string) int { return strings.Count(path, "/") + 1 }
+
+// readDir lists a directory of the collector's data in the order of names.
+func readDir(dir string, parts int) ([]fs.DirEntry, error) {
+	entries, err := wholefile.ReadDirOwn(dir, parts)
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return entries, err
+}
+
 // prepare writes a file beside the one that it will replace.
-func prepare(name string, v any) (*os.File, error) {
+func prepare(name string, parts int, v any) (*os.File, error) {
 	b, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(name+next, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	// What a killed process left is removed, and so is a link in its place.
+	if err := wholefile.UnlinkOwn(name+next, parts); err != nil {
+		return nil, err
+	}
+	f, err := wholefile.OpenOwn(name+next, parts, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	if _, err := f.Write(append(b, '\n')); err != nil {
-		return nil, errors.Join(err, f.Close(), os.Remove(name+next))
+		return nil, errors.Join(err, f.Close(), wholefile.UnlinkOwn(name+next, parts))
 	}
 	return f, nil
 }
 
 // Batch makes many files as WriteFile does, but leaves it to the caller to sync the file
 // system: after the Puts, before Publish, and after that.
-type Batch struct{ names []string }
+type Batch struct{ files []batched }
 
-// Put writes a file beside the one that it will replace.
-func (b *Batch) Put(name string, v any) error {
-	f, err := prepare(name, v)
+type batched struct {
+	name  string
+	parts int
+}
+
+// Put writes a file beside the one that it will replace; see WriteFile.
+func (b *Batch) Put(name string, parts int, v any) error {
+	f, err := prepare(name, parts, v)
 	if err != nil {
 		return err
 	}
 	if err := f.Close(); err != nil {
 		return err
 	}
-	b.names = append(b.names, name)
+	b.files = append(b.files, batched{name, parts})
 	return nil
 }
 
 // Len returns how many files wait for Publish.
-func (b *Batch) Len() int { return len(b.names) }
+func (b *Batch) Len() int { return len(b.files) }
 
 // Publish gives the files their names.
 func (b *Batch) Publish() error {
-	for _, name := range b.names {
-		if err := os.Rename(name+next, name); err != nil {
+	for _, f := range b.files {
+		if err := publish(f.name, f.parts); err != nil {
 			return err
 		}
 	}
-	b.names = nil
+	b.files = nil
 	return nil
 }

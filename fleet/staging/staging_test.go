@@ -18,12 +18,12 @@ func stage(t *testing.T, data, host, stream string, end *End) string {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := WriteFile(filepath.Join(dir, AboutFile),
+	if err := WriteFile(filepath.Join(dir, AboutFile), StreamParts,
 		&About{Version: Version, Host: host, Stream: stream, BootID: boot, Reason: ReasonStart}); err != nil {
 		t.Fatal(err)
 	}
 	if end != nil {
-		if err := WriteFile(filepath.Join(dir, EndFile), end); err != nil {
+		if err := WriteFile(filepath.Join(dir, EndFile), StreamParts, end); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -67,7 +67,7 @@ func TestListDamage(t *testing.T) {
 	good := stage(t, data, "db7", StreamName{boot, 1, 1}.String(), nil)
 	name := StreamName{boot, 1, 2}.String()
 	claims := stage(t, data, "db7", name, nil)
-	if err := WriteFile(filepath.Join(claims, AboutFile), &About{Version: 1, Host: "db8", Stream: name}); err != nil {
+	if err := WriteFile(filepath.Join(claims, AboutFile), StreamParts, &About{Version: 1, Host: "db8", Stream: name}); err != nil {
 		t.Fatal(err)
 	}
 	newer := stage(t, data, "db7", StreamName{boot, 1, 3}.String(), &End{Version: Version + 1})

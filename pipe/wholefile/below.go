@@ -184,3 +184,79 @@ func strange(root, name string, err error) error {
 	}
 	return &fs.PathError{Op: "open", Path: filepath.Join(root, name), Err: err}
 }
+
+// Below divides a path into a directory, which is the administrator's and may be a link, and the last so many parts,
+// which are a program's own.
+func Below(path string, parts int) (root, name string) {
+	root = filepath.Clean(path)
+	for range parts {
+		root, name = filepath.Dir(root), filepath.Join(filepath.Base(root), name)
+	}
+	return root, name
+}
+
+// OpenOwn is OpenBelow of a path whose last parts are below a directory.
+func OpenOwn(path string, parts, flag int, perm os.FileMode) (*os.File, error) {
+	root, name := Below(path, parts)
+	return OpenBelow(root, name, flag, perm)
+}
+
+// ReadOwn is ReadBelow of a path whose last parts are below a directory.
+func ReadOwn(path string, parts int, max int64) ([]byte, error) {
+	root, name := Below(path, parts)
+	return ReadBelow(root, name, max)
+}
+
+// MkdirOwn is MkdirBelow of a path whose last parts are below a directory.
+func MkdirOwn(path string, parts int, perm os.FileMode) error {
+	root, name := Below(path, parts)
+	return MkdirBelow(root, name, perm)
+}
+
+// ReadDirOwn lists a directory whose last parts are below a directory.
+func ReadDirOwn(path string, parts int) ([]fs.DirEntry, error) {
+	d, err := DirBelow(Below(path, parts))
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	return d.ReadDir(-1)
+}
+
+// UnlinkOwn removes a file or link, and no directory, whose last parts are below a directory. That nothing has the name
+// is no error.
+func UnlinkOwn(path string, parts int) error {
+	root, name := Below(path, parts)
+	d, err := DirBelow(root, filepath.Dir(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	if err := unix.Unlinkat(int(d.Fd()), filepath.Base(name), 0); err != nil && err != unix.ENOENT {
+		return &fs.PathError{Op: "remove", Path: path, Err: err}
+	}
+	return nil
+}
+
+// RemoveOwn removes a file, or a directory with all that is in it, whose last parts are below a directory. It follows
+// no link. That nothing has the name is no error.
+func RemoveOwn(path string, parts int) error {
+	root, name := Below(path, parts)
+	d, err := DirBelow(root, filepath.Dir(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	r, err := os.OpenRoot(fmt.Sprintf("/proc/self/fd/%d", d.Fd())) // that directory, and not what has its name now
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	return r.RemoveAll(filepath.Base(name))
+}
