@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"os"
 	"strconv"
@@ -135,16 +136,17 @@ func ParseShare(text string) (s Share, err error) {
 
 // ReadConfig reads and checks a configuration file.
 func ReadConfig(name string) (*Config, error) {
-	fi, err := os.Stat(name)
+	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
 	}
-	if fi.Size() > maxConfig {
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxConfig+1)) // a device has no size
+	if err != nil {
+		return nil, err
+	}
+	if len(b) > maxConfig {
 		return nil, fmt.Errorf("%s: more than 1 MiB is no configuration", name)
-	}
-	b, err := os.ReadFile(name)
-	if err != nil {
-		return nil, err
 	}
 	c, err := ParseConfig(b)
 	if err != nil {

@@ -9,9 +9,11 @@ package key
 
 import (
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/nats-io/nkeys"
+	"golang.org/x/sys/unix"
 
 	"github.com/iotape/iotape/pipe/wholefile"
 )
@@ -43,16 +45,35 @@ func Verify(public string, digest, signature []byte) bool {
 	return err == nil && kp.Verify(digest, signature) == nil
 }
 
+// maxSeed limits the size of a secret's file, in bytes.
+const maxSeed = 4 << 10
+
+// readSecret reads a file that only its owner can read, who is the user or root. What is checked is what is read: the
+// name may lead to another file a moment later. A link to it is the administrator's choice.
+func readSecret(name string) ([]byte, error) {
+	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0) // a FIFO is not waited for
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+		return nil, fmt.Errorf("stat %s: %w", name, err)
+	}
+	switch {
+	case st.Mode&unix.S_IFMT != unix.S_IFREG:
+		return nil, fmt.Errorf("%s is no key: %w", name, wholefile.ErrNotRegular)
+	case st.Mode&0o077 != 0:
+		return nil, fmt.Errorf("others may read %s: chmod 600 it", name)
+	case st.Uid != 0 && int(st.Uid) != os.Geteuid():
+		return nil, fmt.Errorf("%s is of the user %d, who knows the key: chown it", name, st.Uid)
+	}
+	return io.ReadAll(io.LimitReader(f, maxSeed))
+}
+
 // Read returns the pair whose secret is in a file, and its public part.
 func Read(name string) (nkeys.KeyPair, string, error) {
-	fi, err := os.Stat(name)
-	if err != nil {
-		return nil, "", err
-	}
-	if fi.Mode().Perm()&0o077 != 0 {
-		return nil, "", fmt.Errorf("others may read %s: chmod 600 it", name)
-	}
-	b, err := os.ReadFile(name)
+	b, err := readSecret(name)
 	if err != nil {
 		return nil, "", err
 	}

@@ -70,22 +70,23 @@ func secret(from string) ([]byte, error) {
 		}
 		return []byte(v), nil
 	}
-	st, err := os.Stat(from)
-	if err != nil {
-		return nil, err
-	}
-	if st.Mode().IsRegular() && st.Mode().Perm()&0o077 != 0 {
-		return nil, fmt.Errorf("%s is secret, but its mode %v gives others access: chmod 600", from, st.Mode().Perm())
-	}
-	return readLimited(from)
+	return readLimited(from, true)
 }
 
-func readLimited(file string) ([]byte, error) {
+// readLimited reads a file of keys. What is checked is what is read: the name may lead to another file a moment later.
+func readLimited(file string, secret bool) ([]byte, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if secret && st.Mode().IsRegular() && st.Mode().Perm()&0o077 != 0 {
+		return nil, fmt.Errorf("%s is secret, but its mode %v gives others access: chmod 600", file, st.Mode().Perm())
+	}
 	b, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
 	if err == nil && len(b) > maxFileBytes {
 		err = fmt.Errorf("%s is too large for keys", file)

@@ -143,7 +143,7 @@ func (s *Spec) encrypt(arg string) error {
 		text := []byte(r)
 		if file, ok := strings.CutPrefix(r, "@"); ok {
 			var err error
-			if text, err = readLimited(file); err != nil {
+			if text, err = readLimited(file, false); err != nil {
 				return err
 			}
 		}
