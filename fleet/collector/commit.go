@@ -74,12 +74,12 @@ func (p *progress) parse(b []byte) (appended uint64, check uint32, ok bool) {
 
 // recoverStream finds how far a stream's directory is, and cuts off what is after it.
 func recoverStream(dir string) (p progress, err error) {
-	stream, err := wholefile.OpenOwn(filepath.Join(dir, staging.StreamFile), staging.StreamParts, os.O_RDWR|os.O_CREATE, 0o600)
+	stream, err := openStaged(dir, staging.StreamFile, os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return p, err
 	}
 	defer stream.Close()
-	commits, err := wholefile.OpenOwn(filepath.Join(dir, staging.CommitsFile), staging.StreamParts, os.O_RDWR|os.O_CREATE, 0o600)
+	commits, err := openStaged(dir, staging.CommitsFile, os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return p, err
 	}
@@ -170,6 +170,11 @@ func (o *open) commit(abouts *staging.Batch) (err error) {
 		o.chunk = nil
 	}
 	return nil
+}
+
+// openStaged opens a file of a stream's directory.
+func openStaged(dir, name string, flag int) (*os.File, error) {
+	return wholefile.OpenOwn(filepath.Join(dir, name), staging.StreamParts, flag, 0o600)
 }
 
 // cut makes a file as long as it was.

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"syscall"
 
 	"github.com/nats-io/nkeys"
 	"golang.org/x/sys/unix"
@@ -56,14 +57,15 @@ func readSecret(name string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	var st unix.Stat_t
-	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
-		return nil, fmt.Errorf("stat %s: %w", name, err)
+	fi, err := f.Stat()
+	if err != nil {
+		return nil, err
 	}
+	st, ok := fi.Sys().(*syscall.Stat_t)
 	switch {
-	case st.Mode&unix.S_IFMT != unix.S_IFREG:
+	case !fi.Mode().IsRegular() || !ok:
 		return nil, fmt.Errorf("%s is no key: %w", name, wholefile.ErrNotRegular)
-	case st.Mode&0o077 != 0:
+	case fi.Mode().Perm()&0o077 != 0:
 		return nil, fmt.Errorf("others may read %s: chmod 600 it", name)
 	case st.Uid != 0 && int(st.Uid) != os.Geteuid():
 		return nil, fmt.Errorf("%s is of the user %d, who knows the key: chown it", name, st.Uid)

@@ -67,7 +67,8 @@ func TestListDamage(t *testing.T) {
 	good := stage(t, data, "db7", StreamName{boot, 1, 1}.String(), nil)
 	name := StreamName{boot, 1, 2}.String()
 	claims := stage(t, data, "db7", name, nil)
-	if err := WriteFile(filepath.Join(claims, AboutFile), StreamParts, &About{Version: 1, Host: "db8", Stream: name}); err != nil {
+	if err := WriteFile(filepath.Join(claims, AboutFile), StreamParts,
+		&About{Version: 1, Host: "db8", Stream: name}); err != nil {
 		t.Fatal(err)
 	}
 	newer := stage(t, data, "db7", StreamName{boot, 1, 3}.String(), &End{Version: Version + 1})

@@ -285,8 +285,9 @@ var rules = []rule{
 		why:   "what a program of the fleet needs, without the command line",
 	},
 	{
-		of:    []string{"fleet/archive/..."},
-		only:  []string{"fleet/archive", "fleet/staging", "pipe/chain", "pipe/objectstore", "record/sealing", "trace"},
+		of: []string{"fleet/archive/..."},
+		only: []string{"fleet/archive", "fleet/staging", "pipe/chain", "pipe/objectstore", "pipe/wholefile",
+			"record/sealing", "trace"},
 		never: []string{"record/capture/...", "replay/...", "store", "store/catalogue", "web/...", "cmd/..."},
 		why:   "streams to tapes, and tapes to where they are kept; who else wants to know of them is told",
 	},

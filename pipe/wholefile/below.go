@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -39,14 +40,14 @@ func OpenBelow(root, name string, flag int, perm os.FileMode) (*os.File, error) 
 
 // checkOwn checks the open file itself, which nobody can replace any more.
 func checkOwn(f *os.File, write bool) error {
-	var st unix.Stat_t
-	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
-		return fmt.Errorf("stat %s: %w", f.Name(), err)
+	fi, err := f.Stat()
+	if err != nil {
+		return err
 	}
-	switch {
-	case st.Mode&unix.S_IFMT != unix.S_IFREG:
+	if !fi.Mode().IsRegular() {
 		return notRegular(f.Name())
-	case write && st.Nlink > 1:
+	}
+	if st, ok := fi.Sys().(*syscall.Stat_t); ok && write && st.Nlink > 1 {
 		return fmt.Errorf("%s has %d names (hard links): %w", f.Name(), st.Nlink, ErrStrange)
 	}
 	return nil
@@ -127,7 +128,8 @@ func openBelow(root, name string, flag int, perm os.FileMode) (*os.File, error) 
 	}
 	defer unix.Close(top)
 	how := unix.OpenHow{
-		Flags: uint64(flag | unix.O_CLOEXEC | unix.O_NOFOLLOW), Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS,
+		Flags:   uint64(flag | unix.O_CLOEXEC | unix.O_NOFOLLOW),
+		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS,
 	}
 	if flag&os.O_CREATE != 0 {
 		how.Mode = uint64(perm.Perm())

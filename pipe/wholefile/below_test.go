@@ -52,14 +52,17 @@ func TestOpenBelow(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()
 			root, outside := filepath.Join(dir, "root"), filepath.Join(dir, "outside")
-			err := errors.Join(os.MkdirAll(filepath.Join(root, "d"), 0o700), os.WriteFile(outside, []byte("kept"), 0o600),
-				tt.place(root, outside))
+			err := errors.Join(os.MkdirAll(filepath.Join(root, "d"), 0o700),
+				os.WriteFile(outside, []byte("kept"), 0o600), tt.place(root, outside))
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, flag := range []int{os.O_RDWR | os.O_CREATE | os.O_TRUNC, os.O_WRONLY | os.O_CREATE} {
 				f, err := OpenBelow(root, tt.open, flag, 0o600)
-				if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+				switch {
+				case tt.want == "" && err != nil:
+					t.Errorf("got %v, want none", err)
+				case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)):
 					t.Errorf("got %v, want %q", err, tt.want)
 				}
 				if err == nil {
