@@ -16,6 +16,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
@@ -50,8 +51,12 @@ func openS3(ctx context.Context, where string) (*s3, error) {
 		return nil, fmt.Errorf(
 			"AWS_ENDPOINT_URL %s would send tapes in clear text; use https://, or set IOTAPE_S3_PLAIN=1", endpoint)
 	}
+	transport, err := patientTransport(u.Scheme == "https")
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", where, err)
+	}
 	client, err := minio.New(u.Host, &minio.Options{
-		Secure: u.Scheme == "https", Region: cmp.Or(os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION")),
+		Secure: u.Scheme == "https", Transport: transport, Region: cmp.Or(os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION")),
 		Creds: credentials.NewChainCredentials([]credentials.Provider{
 			&credentials.EnvAWS{}, &credentials.EnvMinio{}, &credentials.FileAWSCredentials{}, &credentials.IAM{},
 		}),
@@ -68,6 +73,49 @@ func openS3(ctx context.Context, where string) (*s3, error) {
 		return nil, fmt.Errorf("%s: there is no such bucket", where)
 	}
 	return s, nil
+}
+
+// stall is for how long a connection may stand still within a request or an answer. For the first byte of an answer the
+// client waits as long.
+var stall = time.Minute
+
+// patientTransport is the client's own, with connections that end when nothing moves for some time: a server that stops
+// in the middle of a body would be waited for without end.
+func patientTransport(secure bool) (*http.Transport, error) {
+	t, err := minio.DefaultTransport(secure)
+	if err != nil {
+		return nil, err
+	}
+	t.ResponseHeaderTimeout = stall
+	limit, dial := stall, t.DialContext
+	t.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return &movingConn{c, limit}, nil
+	}
+	return t, nil
+}
+
+// movingConn is a connection of which each read and write has a time limit.
+type movingConn struct {
+	net.Conn
+	limit time.Duration
+}
+
+func (c *movingConn) Read(b []byte) (int, error) {
+	if err := c.SetReadDeadline(time.Now().Add(c.limit)); err != nil {
+		return 0, err
+	}
+	return c.Conn.Read(b)
+}
+
+func (c *movingConn) Write(b []byte) (int, error) {
+	if err := c.SetWriteDeadline(time.Now().Add(c.limit)); err != nil {
+		return 0, err
+	}
+	return c.Conn.Write(b)
 }
 
 func loopback(host string) bool {
