@@ -58,7 +58,7 @@ func DryRun(ctx context.Context, t *trace.Tape, o *Options) (*Plan, error) {
 	}
 	p, err := plan.New(t, &plan.Config{
 		Layout: layout, Tainted: initial.Tainted, Elsewhere: initial.Elsewhere, Specials: initial.Specials,
-		Order: order.Resource,
+		Order: order.Resource, Found: eventsource.StoredOrder(t, layout.Key()),
 	})
 	if err != nil {
 		return nil, err

@@ -65,11 +65,31 @@ func infer(ctx context.Context, t *trace.Tape, layout eventsource.Layout) (*init
 	if err != nil {
 		return nil, nil, err
 	}
+	key := layout.Key()
+	if sk := initialtree.Stored(t, key); sk != nil {
+		return sk, final, nil
+	}
 	sk, err := initialtree.Infer(ctx, t, snapshots, final, layout)
 	if err != nil {
 		return nil, nil, fmt.Errorf("find the initial tree: %w", err)
 	}
+	store(t, key, sk)
 	return sk, final, nil
+}
+
+// storeFrom is how many events a tape has whose initial tree and order are stored: of fewer they are found in less than
+// a tenth of a second.
+var storeFrom uint64 = 100_000
+
+// store stores what was found of a tape, for the next replay. If it cannot be stored, it will be found again.
+func store(t *trace.Tape, key string, sk *initialtree.Tree) {
+	found := sk.Order
+	if sk.Order = nil; t.Manifest().Counts.Events < storeFrom {
+		return
+	}
+	if err := eventsource.StoreOrder(t, key, found); err == nil {
+		_ = sk.Store(key)
+	}
 }
 
 // makeInitialTree makes the initial tree.
@@ -102,6 +122,9 @@ func (o *Options) config(
 		Order: o.Order, Native: o.Native, Privileged: o.PrivilegedFiles, Layout: layout, Data: o.Data,
 		FIFOs: o.Force || initial.FIFOs(), Elsewhere: initial.Elsewhere, Specials: initial.Specials,
 		Tainted: initial.Tainted, LeftOut: initial.LeftOut, Others: initial.Others, Overlays: initial.Overlays,
+	}
+	if t.Manifest().Counts.Events >= storeFrom {
+		c.OrderKey = layout.Key()
 	}
 	if o.Log != nil {
 		c.LogLevel = cmp.Or(o.LogLevel, LogDifferences)

@@ -350,7 +350,7 @@ func (c *checker) strangers() error {
 		_, listed := c.t.manifest.Files[name]
 		_, derived := d.Files[name]
 		if !listed && !derived && name != ManifestName && name != IndexName && name != AnnotationsName &&
-			name != TimelineName {
+			name != TimelineName && derivedMagics[name] == "" {
 			c.r.Notes = append(c.r.Notes, fmt.Sprintf("%s does not belong to the tape", name))
 		}
 	}

@@ -29,6 +29,8 @@ const (
 
 	AnnotationsName = "annotations" // what package causal derived: dependencies, compute times
 	TimelineName    = "timeline"    // what package web/viewmodel derived: an index of the lanes of its threads
+	InitialName     = "initial"     // what package replay derived: the initial tree
+	OrderName       = "order"       // what package replay derived: an order of the events that explains their results
 )
 
 // TapeVersion is the tape format that this program writes, and the newest that

@@ -221,7 +221,8 @@ func (w *TapeWriter) create(name string) (io.WriteCloser, error) {
 // reservedName reports names that the tape itself uses.
 func reservedName(name string) bool {
 	switch name {
-	case ManifestName, EventsName, ContentName, IndexName, AnnotationsName, TimelineName, StacksName:
+	case ManifestName, EventsName, ContentName, IndexName, AnnotationsName, TimelineName, StacksName,
+		InitialName, OrderName:
 		return true
 	}
 	return filepath.Ext(name) == ".parquet" || filepath.Ext(name) == ".tmp"

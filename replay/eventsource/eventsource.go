@@ -45,8 +45,9 @@ type State struct {
 type Reader struct {
 	events  *trace.EventReader
 	models  []*posix.Model // of the hosts
-	stage   *linearize.Stage
-	states  []State // of the last events, by number
+	stage   stage
+	order   *linearize.Order // that the stage finds
+	states  []State          // of the last events, by number
 	layout  Layout
 	numbers Numbers
 	arch    event.Arch
@@ -59,13 +60,20 @@ type Reader struct {
 	seen     map[*posix.Model]int
 }
 
+// stage orders events.
+type stage interface {
+	Next(*event.Event) error
+	Unexplained() linearize.Unexplained
+}
+
 // kept is how many events' states are kept: settling holds back fewer. It is a power of
 // two.
 const kept = 2 * linearize.DefaultMaxWindow
 
 // NewReader returns a reader at the first event. arch is the recording's; names are those
-// of the layout, nil for one host whose names are kept.
-func NewReader(t *trace.Tape, arch event.Arch, layout Layout) *Reader {
+// of the layout, nil for one host whose names are kept. The order is one that a reader with the same layout found
+// before; if it is nil, it is found again.
+func NewReader(t *trace.Tape, arch event.Arch, layout Layout, found *linearize.Order) *Reader {
 	if len(layout) == 0 {
 		layout = make(Layout, 1)
 	}
@@ -76,9 +84,17 @@ func NewReader(t *trace.Tape, arch event.Arch, layout Layout) *Reader {
 	for range layout[1:] {
 		r.models = append(r.models, r.models[0].Beside())
 	}
-	r.stage = linearize.New(r.next, &linearize.Options{Arch: arch, Content: t.Content})
+	if found != nil {
+		r.stage = linearize.NewGiven(r.next, arch, found)
+		return r
+	}
+	r.order = new(linearize.Order)
+	r.stage = linearize.New(r.next, &linearize.Options{Arch: arch, Content: t.Content, Found: r.order})
 	return r
 }
+
+// Order returns the order of the events that Next gave; nil if it was given to NewReader.
+func (r *Reader) Order() *linearize.Order { return r.order }
 
 // Next puts the next event into ev, reuses the memory that ev had, and returns the
 // state around it. Both, but for strings, are valid until the next call. It returns

@@ -35,6 +35,8 @@ type Config struct {
 	Others    []string
 	Overlays  []string
 	Tainted   []effect.FileRanges
+	// OrderKey is the layout's, if the tape has an order of its events with it; else "".
+	OrderKey string
 	// Target is the directory Into, whose mode and owner are not compared; the zero value: they are.
 	Target effect.Inode
 	// Group is one that lets into the target; 0: none.

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/iotape/iotape/internal/sysmon"
+	"github.com/iotape/iotape/replay/eventsource"
 	"github.com/iotape/iotape/replay/order"
 	"github.com/iotape/iotape/replay/plan"
 	"github.com/iotape/iotape/replay/result"
@@ -191,6 +192,9 @@ func child(progress func(Progress)) (m message, err error) {
 		if in.annotations, err = plan.ReadAnnotations(tape); err != nil {
 			return m, err
 		}
+	}
+	if c.OrderKey != "" {
+		in.found = eventsource.StoredOrder(tape, c.OrderKey)
 	}
 	if c.Part != nil {
 		c.Part.Link = os.NewFile(linkFD, "link")

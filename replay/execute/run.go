@@ -17,6 +17,7 @@ import (
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/replay/eventsource"
 	"github.com/iotape/iotape/replay/initialtree"
+	"github.com/iotape/iotape/replay/linearize"
 	"github.com/iotape/iotape/replay/options"
 	"github.com/iotape/iotape/replay/order"
 	"github.com/iotape/iotape/replay/plan"
@@ -34,6 +35,7 @@ type inside struct {
 	bare        bool // there is no mount namespace
 	log         *result.Log
 	annotations *plan.Annotations // nil: they do not count
+	found       *linearize.Order  // of the events; nil: it is not known
 	confinement result.Confinement
 }
 
@@ -50,7 +52,7 @@ func run(ctx context.Context, t *trace.Tape, c *Config, in *inside, progress fun
 	}
 	planned := &plan.Config{
 		Layout: c.Layout, Tainted: c.Tainted, Generated: c.Data.Made, Elsewhere: c.Elsewhere,
-		Specials: c.Specials, Order: c.Order, Native: c.Native, Annotations: in.annotations,
+		Specials: c.Specials, Order: c.Order, Native: c.Native, Annotations: in.annotations, Found: in.found,
 	}
 	config := &schedule.Config{Pace: c.Pace, Speed: c.Speed, Sleep: c.Sleep}
 	if c.Part != nil {

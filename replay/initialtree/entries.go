@@ -13,6 +13,9 @@ import (
 // Entries returns the initial tree in the order of a manifest. An entry is valid until
 // the next one. There may be millions: they are made as they are asked for.
 func (s *Tree) Entries() iter.Seq[*tree.Entry] {
+	if s.kept != nil {
+		return s.kept.all()
+	}
 	return func(yield func(*tree.Entry) bool) {
 		w := walk{s: s, yield: yield, firsts: map[*object]string{}}
 		w.below(s.names.root, "")
@@ -30,6 +33,9 @@ func (s *Tree) Manifest() *tree.Manifest {
 
 // FIFOs reports whether the initial tree may have any.
 func (s *Tree) FIFOs() bool {
+	if s.kept != nil {
+		return s.kept.fifos()
+	}
 	for _, block := range s.names.objects.blocks {
 		for i := range block {
 			if block[i].initial && block[i].typ == tree.FIFO {
@@ -43,19 +49,30 @@ func (s *Tree) FIFOs() bool {
 // Remains reports whether a path exists after the last event, as far as the trace proves:
 // whether a replay of all events should leave it.
 func (s *Tree) Remains(path string) bool {
+	if s.kept != nil {
+		return s.kept.remains(path)
+	}
 	c := s.names.find(path)
 	return c != nil && c.obj != nil
 }
 
 // Listed returns the directories of whose entries Remains knows every one.
 func (s *Tree) Listed() iter.Seq[string] {
+	if s.kept != nil {
+		return s.kept.listed()
+	}
 	return func(yield func(string) bool) {
 		for p, c := range s.names.current() {
-			if o := c.obj; o.typ == tree.Dir && (o.below != nil && o.below.listed || !o.initial) && !yield(p) {
+			if c.obj.allKnown() && !yield(p) {
 				return
 			}
 		}
 	}
+}
+
+// allKnown reports whether all names in a directory are known.
+func (o *object) allKnown() bool {
+	return o.typ == tree.Dir && (o.below != nil && o.below.listed || !o.initial)
 }
 
 // current returns every name that exists now, with its path, except the root.

@@ -12,6 +12,7 @@ import (
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/replay/effect"
 	"github.com/iotape/iotape/replay/eventsource"
+	"github.com/iotape/iotape/replay/linearize"
 	"github.com/iotape/iotape/trace"
 	"github.com/iotape/iotape/tree"
 )
@@ -43,7 +44,11 @@ type Tree struct {
 	// Mounted is where the files are, in a replay, that the recording left below mounts.
 	Mounted eventsource.Renames
 
+	// Order is the order of the tape's events, nil of a tree that was stored.
+	Order *linearize.Order
+
 	tape   *trace.Tape
+	kept   *stored // nil of a tree that was found just now
 	names  *names
 	living map[*object]int // names after the last event, of objects with several before the first
 	pieces []piece         // by id-1 of the chunks
@@ -109,7 +114,7 @@ func newInference(t *trace.Tape, final *tree.Manifest) *inference {
 
 // readAll learns from all events.
 func (in *inference) readAll(ctx context.Context) error {
-	er := eventsource.NewReader(in.result.tape, in.arch, in.layout)
+	er := eventsource.NewReader(in.result.tape, in.arch, in.layout, nil)
 	var ev event.Event
 	for n := 0; ; n++ {
 		if n%4096 == 0 && ctx.Err() != nil {
@@ -118,7 +123,7 @@ func (in *inference) readAll(ctx context.Context) error {
 		s, err := er.Next(&ev)
 		if err == io.EOF {
 			in.result.Mounted, in.result.Others = er.Mounted(), in.others.result()
-			in.result.Overlays = er.Overlays()
+			in.result.Overlays, in.result.Order = er.Overlays(), er.Order()
 			return nil
 		} else if err != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -68,10 +69,51 @@ func source(tape []event.Event) func(*event.Event) error {
 	}
 }
 
-// linearized returns the events in their linear order, and those that are not explained.
+// linearized returns the events in their linear order, and those that are not explained. The order, stored and read
+// again, gives the same events.
 func linearized(t interface{ Fatal(...any) }, tape []event.Event, o *linearize.Options) (order []event.Event,
 	unexplained map[uint64]linearize.Unexplained) {
-	s := linearize.New(source(tape), o)
+	if o == nil {
+		o = &linearize.Options{}
+	}
+	keeping, found := *o, new(linearize.Order)
+	keeping.Found = found
+	before := tape
+	tape = slices.Clone(tape)
+	for i := range tape {
+		tape[i].Seq = uint64(i)
+	}
+	order, numbered := all(t, linearize.New(source(tape), &keeping))
+	stored, err := linearize.ParseOrder(found.Bytes(), uint64(len(tape)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, unexplainedAgain := all(t, linearize.NewGiven(source(tape), o.Arch, stored))
+	if !maps.Equal(numbered, unexplainedAgain) || len(order) != len(again) {
+		t.Fatal(fmt.Sprintf("%d events, unexplained %v; by the stored order %d, %v", len(order), numbered, len(again),
+			unexplainedAgain))
+	}
+	for i := range order {
+		if want, got := fmt.Sprintf("%+v", order[i]), fmt.Sprintf("%+v", again[i]); got != want {
+			t.Fatal(fmt.Sprintf("event %d is %s; by the stored order it is %s", i, want, got))
+		}
+	}
+	unexplained = map[uint64]linearize.Unexplained{}
+	for i := range order {
+		ev := &order[i]
+		if un := numbered[ev.Seq]; un != 0 {
+			unexplained[before[ev.Seq].Seq] = un
+		}
+		ev.Seq = before[ev.Seq].Seq
+	}
+	return order, unexplained
+}
+
+// all returns the events that a stage gives, and those that are not explained.
+func all(t interface{ Fatal(...any) }, s interface {
+	Next(*event.Event) error
+	Unexplained() linearize.Unexplained
+}) (order []event.Event, unexplained map[uint64]linearize.Unexplained) {
 	unexplained = map[uint64]linearize.Unexplained{}
 	for {
 		var ev event.Event
@@ -85,7 +127,7 @@ func linearized(t interface{ Fatal(...any) }, tape []event.Event, o *linearize.O
 		if s.Unexplained() != 0 {
 			unexplained[ev.Seq] = s.Unexplained()
 		}
-		order = append(order, ev)
+		order = append(order, *ev.Clone())
 	}
 }
 

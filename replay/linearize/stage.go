@@ -31,6 +31,8 @@ type Options struct {
 	// Content appends the content of a buffer of an event, like trace.Tape's Content. If
 	// it is nil, only content that the event itself holds is compared.
 	Content func(b *event.Buf, dst []byte) ([]byte, error)
+	// Found, if it is not nil, gets the order that is found.
+	Found *Order
 }
 
 // Defaults of Options.
@@ -42,8 +44,9 @@ const (
 // Stage puts the events of a tape into an order that explains their results. See the
 // package's page.
 type Stage struct {
-	next func(*event.Event) error
-	arch event.Arch
+	next  func(*event.Event) error
+	arch  event.Arch
+	found *Order // nil: it is not kept
 
 	state *state
 
@@ -106,6 +109,7 @@ func New(next func(*event.Event) error, o *Options) *Stage {
 	}
 	st := &Stage{
 		next: next, arch: o.Arch, state: newState(), seen: map[uint32]struct{}{}, size: o.Window, most: o.MaxWindow,
+		found: o.Found,
 	}
 	if st.size == 0 {
 		st.size = DefaultWindow
@@ -155,6 +159,9 @@ func (st *Stage) passThrough(ev *event.Event) error {
 	st.unexplained = 0
 	if err := st.next(ev); err != nil {
 		return err
+	}
+	if st.found != nil {
+		st.found.add(ev.Seq, 0, partWhole, "")
 	}
 	st.follow(ev)
 	if st.state.full() { // the window is empty, so no event has to be analyzed again
@@ -321,10 +328,24 @@ func (st *Stage) emit(ev *event.Event) bool {
 		}
 		sl.emitted = true
 		st.unexplained = sl.unexplained
-		*ev, sl.ev = sl.ev, *ev
+		if *ev, sl.ev = sl.ev, *ev; st.found != nil {
+			st.note(ev, sl.found)
+		}
 		return true
 	}
 	return false
+}
+
+// note adds an event to the order that is kept. found is as in slot.
+func (st *Stage) note(ev *event.Event, found int64) {
+	p, name := partWhole, ""
+	switch {
+	case ev.Op == event.OpFtruncate && ev.Flags&event.Synthetic != 0:
+		p = partRest
+	case found != unknown && len(ev.Paths) > 0 && ev.Paths[0].Raw == ev.Paths[0].Abs: // see resolveLinkName
+		p, name = partLink, ev.Paths[0].Raw
+	}
+	st.found.add(ev.Seq, st.unexplained, p, name)
 }
 
 // apply applies a call that has its final place to the state. It returns false if the

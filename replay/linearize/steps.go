@@ -161,12 +161,24 @@ func (st *Stage) emitLookup(first *slot, ev *event.Event) {
 	first.emitted = true
 	st.unexplained = sl.unexplained
 	*ev, sl.ev = sl.ev, *ev
-	f := ev.FileArg(event.ResultArg)
 	rest := &sl.ev
+	splitOpen(ev, rest, st.arch)
+	if st.found != nil {
+		st.found.add(ev.Seq, st.unexplained, partOpen, "")
+	}
+	sl.tracked = sl.footprint.classify(rest) && st.findFootprint(rest, &sl.footprint)
+	sl.span = sl.footprint.spanOf(rest)
+	st.state.findAccesses(sl)
+}
+
+// splitOpen makes of an open that emptied its file one that did not, and of rest, whose memory it reuses, an ftruncate
+// that does.
+func splitOpen(ev, rest *event.Event, arch event.Arch) {
+	f := ev.FileArg(event.ResultArg)
 	files := append(rest.Files[:0], *f)
 	files[0].Arg = 0
 	*rest = event.Event{
-		Seq: ev.Seq, Kind: event.Call, Op: event.OpFtruncate, NR: uint32(event.Number(st.arch, event.OpFtruncate)),
+		Seq: ev.Seq, Kind: event.Call, Op: event.OpFtruncate, NR: uint32(event.Number(arch, event.OpFtruncate)),
 		Host: ev.Host, PID: ev.PID, TID: ev.TID, PPID: ev.PPID, PGID: ev.PGID, SID: ev.SID, UID: ev.UID, GID: ev.GID,
 		NSPID: ev.NSPID,
 		NSTID: ev.NSTID, Comm: ev.Comm,
@@ -175,7 +187,4 @@ func (st *Stage) emitLookup(first *slot, ev *event.Event) {
 	}
 	f.Size = -1 // it was recorded after the truncation
 	ev.Args[ev.Spec().Arg("flags")] &^= event.OpenTrunc
-	sl.tracked = sl.footprint.classify(rest) && st.findFootprint(rest, &sl.footprint)
-	sl.span = sl.footprint.spanOf(rest)
-	st.state.findAccesses(sl)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/iotape/iotape/replay/effect"
 	"github.com/iotape/iotape/replay/eventsource"
 	"github.com/iotape/iotape/replay/initialtree"
+	"github.com/iotape/iotape/replay/linearize"
 	"github.com/iotape/iotape/replay/options"
 	"github.com/iotape/iotape/replay/order"
 	"github.com/iotape/iotape/trace"
@@ -25,6 +26,8 @@ type Config struct {
 	Annotations *Annotations
 	// Team are the members of a team, nil if there is none.
 	Team []string
+	// Found is the order of the events, if it is known.
+	Found *linearize.Order
 }
 
 // Planner turns events into tasks, in an order that explains their results.
@@ -60,7 +63,7 @@ type cwd struct {
 // New returns a planner at the first event of a tape.
 func New(t *trace.Tape, c *Config) (*Planner, error) {
 	p := &Planner{
-		source: eventsource.NewReader(t, initialtree.Arch(t), c.Layout), native: c.Native,
+		source: eventsource.NewReader(t, initialtree.Arch(t), c.Layout, c.Found), native: c.Native,
 		order: order.New(c.Order), annotations: c.Annotations, loader: bufferLoader{t},
 		handles: map[event.OpenID]*Handle{}, threads: newThreads(c.Order == order.Recorded), cwds: map[uint64]*cwd{},
 		owners: map[lockKey]*LockOwner{}, tainted: newTaintedRanges(t, c.Tainted, c.Generated),
