@@ -75,7 +75,7 @@ func (m *Model) named(t *Thread, ev *event.Event) {
 	}
 	from, to := ev.Paths[0].Reached(), ev.Paths[1].Reached()
 	if strings.HasPrefix(from, "/") && strings.HasPrefix(to, "/") && !strings.HasPrefix(from, "/proc/") {
-		m.links.join(from, to)
+		m.linksIn(m.ends[0].fs).join(from, to)
 	}
 	fd, rest, ok := DescriptorPath(ev.Paths[0].Raw, ev.PID)
 	if ev.Paths[0].Raw == "" {

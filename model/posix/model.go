@@ -29,6 +29,9 @@ type Model struct {
 	handles   map[string]Name // what file handles stand for
 	host      *Namespace      // that of threads that made none
 	mounts    int             // how many file systems were mounted
+	places    map[int]*place  // where those are, by their numbers
+	inMounts  map[int]*links  // what is known of the links there
+	replaced  []Mount         // of a rename: those that have other names now
 	ends      []Name          // of the names of the present event: what they were reached through, and if that is gone
 	restored  restored
 	stores    []Mount               // overlays that store what is written to them
@@ -100,6 +103,7 @@ type FS struct {
 	realCwd, realRoot string
 	gone              bool // nothing has the working directory's name any more
 	overCwd, overRoot *bind
+	inCwd, inRoot     int // see Name.fs
 	mounts            int // how many file systems were mounted when it entered its working directory
 }
 
@@ -252,6 +256,7 @@ func (m *Model) inherit(t *Thread, ev *event.Event, f *event.File) {
 	if through := m.restored.bind(ev.OpenedOver()); through != nil {
 		o.Now.over = through
 	}
+	o.Now.fs = t.FS.Mounts.topmost(o.Now.Real, m.mounts+1)
 	if key != 0 {
 		m.given[key] = o
 	}
@@ -433,6 +438,6 @@ func (m *Model) unref(o *OpenFile) {
 func (m *Model) setCwd(t *Thread, dir Name) {
 	*m.last++ // one counter for all identities keeps them unique
 	t.FS.Cwd, t.FS.realCwd, t.FS.overCwd, t.FS.CwdID = dir.Given, dir.other(), dir.over, uint64(*m.last)
-	t.FS.gone = dir.gone
+	t.FS.gone, t.FS.inCwd = dir.gone, dir.fs
 	t.FS.mounts = m.mounts
 }

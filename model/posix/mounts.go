@@ -14,6 +14,8 @@ type Namespace struct {
 	binds []*bind // later ones cover earlier ones
 	own   []Mount
 	root  Name // where its names begin; the zero Name: where those of the machine do
+	// renames is Model.renames when the names of own were last made true.
+	renames uint64
 }
 
 // clone returns the mounts of a new namespace that a thread makes.
@@ -21,7 +23,7 @@ func (ns *Namespace) clone() *Namespace {
 	if ns == nil {
 		return &Namespace{}
 	}
-	return &Namespace{slices.Clone(ns.binds), slices.Clone(ns.own), ns.root}
+	return &Namespace{slices.Clone(ns.binds), slices.Clone(ns.own), ns.root, ns.renames}
 }
 
 // Mount is a file system that the trace mounted, and that has no names elsewhere.
@@ -32,6 +34,7 @@ type Mount struct {
 	Work   string // the overlay's work directory
 	Unsaid bool   // it is an overlay of which the recording does not say these
 	Number int    // from 1 on, among those of a model
+	in     int    // see place
 }
 
 // Own returns the mounts of this kind, in the order in which they were made: later ones cover
@@ -47,11 +50,12 @@ func (ns *Namespace) Own() []Mount {
 const maxMounts = 1 << 12
 
 // mount adds a file system that has no names elsewhere.
-func (m *Model) mount(t *Thread, at string, mt Mount) {
-	if ns := m.namespace(t); strings.HasPrefix(at, "/") && len(ns.own) < maxMounts {
+func (m *Model) mount(t *Thread, at Name, mt Mount) {
+	if ns := m.namespace(t); strings.HasPrefix(at.Real, "/") && len(ns.own) < maxMounts {
 		m.mounts++
-		mt.At, mt.Number = at, m.mounts
+		mt.At, mt.Number, mt.in = at.Real, m.mounts, at.fs
 		ns.own = append(ns.own, mt)
+		m.place(&mt, at)
 		m.overlay(mt)
 	}
 }
@@ -120,10 +124,10 @@ func (m *Model) pivoted(t *Thread, ev *event.Event) {
 		if fs.cwd().isNot(was) {
 			fs.Cwd = fs.cwd().Real // its given name began at the root before
 		} else {
-			fs.Cwd, fs.overCwd = now.Real, now.over
+			fs.Cwd, fs.overCwd, fs.inCwd = now.Real, now.over, now.fs
 		}
 		fs.realCwd = ""
-		fs.setRoot(Name{Given: now.Real, Real: now.Real, over: now.over})
+		fs.setRoot(Name{Given: now.Real, Real: now.Real, over: now.over, fs: now.fs})
 	}
 	if put.Real != now.Real {
 		m.bindMount(t, put, was)
@@ -156,16 +160,19 @@ func (m *Model) ofHost() *Namespace {
 func (m *Model) mounted(t *Thread, ev *event.Event) {
 	// MS_REMOUNT, and MS_UNBINDABLE, MS_PRIVATE, MS_SLAVE and MS_SHARED, mount nothing (mount(2)).
 	const msRemount, msBind, msMove, propagation = 0x20, 0x1000, 0x2000, 0x1e0000
+	// MS_BIND counts before MS_MOVE.
 	if !ev.OK() || len(ev.Paths) != 1 || ev.Args[3]&(msRemount|propagation) != 0 {
 		return
 	}
 	if ev.Args[3]&(msBind|msMove) == 0 {
-		m.mount(t, ev.Paths[0].Reached(), m.fileSystem(t, textArg(ev, 2), textArg(ev, 4)))
+		m.mount(t, m.found(ev, 0), m.fileSystem(t, textArg(ev, 2), textArg(ev, 4)))
 		return
 	}
 	if source := textArg(ev, 0); source != "" {
 		n, _ := m.lookup(t, t.FS.cwd(), source, true)
-		m.bindMount(t, m.found(ev, 0), n)
+		if ev.Args[3]&msBind != 0 || !m.moveMount(t, n, m.found(ev, 0)) {
+			m.bindMount(t, m.found(ev, 0), n)
+		}
 	}
 }
 
@@ -186,15 +193,17 @@ func (m *Model) attached(t *Thread, ev *event.Event) {
 	}
 	at := m.found(ev, 1)
 	if ev.Paths[0].Raw != "" {
-		m.bindMount(t, at, m.found(ev, 0))
+		if from := m.found(ev, 0); !m.moveMount(t, from, at) {
+			m.bindMount(t, at, from)
+		}
 		return
 	}
 	d := t.Table.Lookup(int32(ev.Args[0]))
 	switch {
 	case d != nil && d.Open.fs != nil:
-		m.mount(t, at.Real, *d.Open.fs)
+		m.mount(t, at, *d.Open.fs)
 	case d == nil || !strings.HasPrefix(d.Open.Path, "/"):
-		m.mount(t, at.Real, Mount{})
+		m.mount(t, at, Mount{})
 	case d.Open.Now.Real != "":
 		m.bindMount(t, at, d.Open.Now)
 	default:
@@ -211,6 +220,7 @@ func (m *Model) unmounted(t *Thread, ev *event.Event) {
 	for i, o := range slices.Backward(ns.own) {
 		if o.At == at.Real {
 			ns.own = slices.Delete(ns.own, i, i+1)
+			m.unplace(o.Number)
 			return
 		}
 	}
@@ -225,4 +235,5 @@ func (m *Model) unmounted(t *Thread, ev *event.Event) {
 // setRoot changes the root directory; the zero Name is that of the machine.
 func (fs *FS) setRoot(dir Name) {
 	fs.Root, fs.realRoot, fs.overRoot = strings.TrimSuffix(dir.Given, "/"), dir.other(), dir.over
+	fs.inRoot = dir.fs
 }

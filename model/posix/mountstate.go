@@ -3,6 +3,7 @@
 package posix
 
 import (
+	"math"
 	"slices"
 
 	"github.com/iotape/iotape/event"
@@ -122,6 +123,7 @@ func (m *Model) started(t *Thread, ev *event.Event) {
 		cwd.over, root.over = m.restored.bind(s.Cwd), m.restored.bind(s.Root)
 		t.FS.Mounts = m.space(s.Namespace)
 		m.remount(t.FS.Mounts, s)
+		cwd.fs, root.fs = t.FS.Mounts.topmost(cwd.Real, int(s.Entered)+1), t.FS.Mounts.topmost(root.Real, math.MaxInt)
 	}
 	if len(ev.Paths) > 0 {
 		m.setCwd(t, cwd)
@@ -147,7 +149,11 @@ func (m *Model) remount(ns *Namespace, s *event.MountState) {
 		}
 		if p.Own {
 			mt := Mount{At: p.At, Type: p.Type, Upper: p.To, Work: p.Given, Unsaid: p.Unsaid, Number: int(p.Number)}
+			at := nameOf(mt.At, "")
+			at.fs = ns.topmost(mt.At, mt.Number)
+			mt.in = at.fs
 			ns.own = append(ns.own, mt)
+			m.place(&mt, at)
 			m.overlay(mt)
 			m.mounts = max(m.mounts, mt.Number)
 			continue

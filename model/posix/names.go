@@ -17,6 +17,7 @@ import (
 type Name struct {
 	Given, Real string
 	over        *bind // the mount that it was reached through, and the directory above whose root is not Real's; or nil
+	fs          int   // Mount.Number of the file system that it is in, of those that the trace mounted; 0: of none
 	gone        bool  // nothing has it any more: it was that of a directory that is still in use
 }
 
@@ -126,6 +127,7 @@ func (w *walk) up() {
 		w.at = nameOf("/", "")
 		return
 	}
+	fs := w.m.below(w.at)
 	real, _ := split(w.at.Real)
 	given, _ := split(w.at.Given)
 	if w.at.Given != w.at.Real {
@@ -134,7 +136,7 @@ func (w *walk) up() {
 			given = real
 		}
 	}
-	w.at = Name{Given: given, Real: real, over: w.at.over}
+	w.at = Name{Given: given, Real: real, over: w.at.over, fs: fs}
 }
 
 // isNot reports whether it is not the same directory of the same mount as another one.
@@ -151,7 +153,8 @@ func (w *walk) down(part string, follow bool) bool {
 		w.lost = true
 		return true
 	}
-	w.at = Name{Given: join(dir.Given, part), Real: join(dir.Real, part), over: dir.over}
+	w.at = Name{Given: join(dir.Given, part), Real: join(dir.Real, part), over: dir.over, fs: dir.fs}
+	w.at.fs = w.t.FS.Mounts.enter(w.at)
 	if !follow {
 		return true
 	}
@@ -159,7 +162,7 @@ func (w *walk) down(part string, follow bool) bool {
 		w.at = to
 		return true
 	}
-	if target, told := w.m.links.target(w.at.Real); target != "" {
+	if target, told := w.m.linksIn(w.at.fs).target(w.at.Real); target != "" {
 		if w.hops++; w.hops > maxLinks {
 			return false
 		}
@@ -263,6 +266,7 @@ func (m *Model) names(t *Thread, ev *event.Event) {
 				n, _ := m.lookup(t, base, p.Raw, follow)
 				m.ends[i].gone = n.gone
 			}
+			m.ends[i].fs = m.fileSystemOf(t, base, p, follow)
 			continue
 		}
 		if p.Raw == "" {
@@ -286,7 +290,7 @@ func (m *Model) names(t *Thread, ev *event.Event) {
 // found returns what a name of the present event leads to.
 func (m *Model) found(ev *event.Event, i int) Name {
 	n := nameOf(ev.Paths[i].Abs, ev.Paths[i].Real)
-	n.over, n.gone = m.ends[i].over, m.ends[i].gone
+	n.over, n.fs, n.gone = m.ends[i].over, m.ends[i].fs, m.ends[i].gone
 	return n
 }
 
@@ -332,13 +336,13 @@ func (fs *FS) Dir() (name string, mounts []Mount) {
 
 func (fs *FS) cwd() Name {
 	n := nameOf(fs.Cwd, fs.realCwd)
-	n.over, n.gone = fs.overCwd, fs.gone
+	n.over, n.fs, n.gone = fs.overCwd, fs.inCwd, fs.gone
 	return n
 }
 
 func (fs *FS) root() Name {
 	n := nameOf(cmp.Or(fs.Root, "/"), fs.realRoot)
-	n.over = fs.overRoot
+	n.over, n.fs = fs.overRoot, fs.inRoot
 	return n
 }
 

@@ -21,17 +21,21 @@ func (m *Model) moved(_ *Thread, ev *event.Event) {
 	if _, inside := below(to.Real, from.Real); inside {
 		return // no kernel does that
 	}
-	if m.links.same(from.Real, to.Real) {
+	from.fs, to.fs = m.ends[0].fs, m.ends[1].fs
+	if m.linksIn(from.fs).same(from.Real, to.Real) {
 		return // nothing happens (rename(2))
 	}
 	exchange := ev.Exchanges()
 	if !exchange {
-		m.gone(to.Real)
+		m.gone(to)
 	}
-	m.links.move(from.Real, to.Real, exchange)
+	m.linksIn(from.fs).move(from.Real, to.Real, exchange)
 	m.rename(func(n Name, gone bool) (Name, bool) {
 		if gone && (n.Real == from.Real || n.Real == to.Real) {
 			return n, false // that is another file
+		}
+		if !exchange && !m.reaches(from, n) {
+			return n, false // so is that: a mount covers the one or the other
 		}
 		return n.moved(from, to, exchange)
 	})
@@ -68,6 +72,7 @@ func (n Name) moved(from, to Name, exchange bool) (Name, bool) {
 // rename gives open files, and working and root directories, the names that they have now.
 func (m *Model) rename(now func(n Name, gone bool) (Name, bool)) {
 	m.renames++
+	defer m.replace()
 	mounts := func(ns *Namespace) {
 		if ns == nil {
 			return
@@ -75,6 +80,7 @@ func (m *Model) rename(now func(n Name, gone bool) (Name, bool)) {
 		for _, b := range ns.binds {
 			b.rename(m.renames, now)
 		}
+		m.renameOwn(ns, now)
 	}
 	mounts(m.host)
 	for _, o := range m.opens {
@@ -116,23 +122,27 @@ func (m *Model) created(_ *Thread, ev *event.Event) {
 		return
 	}
 	if name := ev.Paths[0].Reached(); strings.HasPrefix(name, "/") {
-		m.links.tell(name, "")
+		m.linksIn(m.ends[0].fs).tell(name, "")
 	}
 }
 
 // removed notes that a name is nobody's any more.
 func (m *Model) removed(_ *Thread, ev *event.Event) {
 	if ev.OK() && len(ev.Paths) == 1 {
-		m.gone(ev.Paths[0].Reached())
+		m.gone(m.found(ev, 0))
 	}
 }
 
-func (m *Model) gone(name string) {
+func (m *Model) gone(was Name) {
+	name := was.Real
 	if !strings.HasPrefix(name, "/") {
 		return
 	}
-	m.links.tell(name, "")
+	m.linksIn(was.fs).tell(name, "")
 	for _, o := range m.opens {
+		if o.Now.fs != was.fs {
+			continue
+		}
 		if o.Now.Real == name {
 			o.Gone = true
 		} else if _, below := below(o.Now.Real, name); below && o.Gone {
@@ -140,7 +150,9 @@ func (m *Model) gone(name string) {
 		}
 	}
 	for _, t := range m.threads {
-		if cwd := t.FS.cwd(); cwd.Real == name {
+		if cwd := t.FS.cwd(); cwd.fs != was.fs {
+			continue
+		} else if cwd.Real == name {
 			t.FS.gone = true
 		} else if _, below := below(cwd.Real, name); below && cwd.gone {
 			t.FS.Cwd, t.FS.realCwd, t.FS.gone = "", "", false
@@ -178,6 +190,6 @@ func (m *Model) readLink(_ *Thread, ev *event.Event) {
 
 func (m *Model) learn(ev *event.Event, target string) {
 	if name := ev.Paths[0].Reached(); strings.HasPrefix(name, "/") && !strings.HasPrefix(name, "/proc/") {
-		m.links.tell(name, target)
+		m.linksIn(m.ends[0].fs).tell(name, target)
 	}
 }

@@ -269,7 +269,7 @@ func (m *Model) opened(t *Thread, ev *event.Event) {
 	o := m.open(tab, f, ev.Exit)
 	m.openedFileSystem(t, ev, o)
 	if len(ev.Paths) > 0 {
-		o.Now.over = m.ends[0].over
+		o.Now.over, o.Now.fs = m.ends[0].over, m.ends[0].fs
 		o.Gone = o.Gone || m.ends[0].gone
 		m.openedNamespace(t, ev, o)
 	}
@@ -460,6 +460,7 @@ func (m *Model) toldCwd(t *Thread, ev *event.Event) {
 		told, _ := m.lookup(t, t.FS.root(), string(b[:n-1]), true)
 		if told.Real != t.FS.cwd().Real {
 			t.FS.Cwd, t.FS.realCwd, t.FS.overCwd, t.FS.gone = told.Given, told.other(), told.over, false
+			t.FS.inCwd = told.fs
 		}
 	}
 }
