@@ -16,7 +16,8 @@ import (
 // randomNames makes random calls on names below a directory. After each it opens something, and asks the kernel for
 // its name by readlink of /proc/self/fd; what was asked is not learned from.
 const randomNames = `import ctypes, os, random, sys
-top, steps, seed, mounts = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4] == "mounts"
+top, steps, seed, kind = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
+mounts = kind != "plain"
 random.seed(seed)
 os.chdir(top)
 parts = ["a", "b", "c", "d", "l", "m", "..", "..", "."]
@@ -24,6 +25,7 @@ fds = []
 if mounts:
     c = ctypes.CDLL(None)
     if c.unshare(0x20000) or c.mount(b"none", b"/", None, 0x44000, None): sys.exit("unshare")
+if kind == "mounts":
     os.mkdir("source"); os.mkdir("bound")
     if c.mount(b"source", b"bound", None, 0x1000, None): sys.exit("mount")
     parts += ["bound", "source"]
@@ -46,7 +48,28 @@ def name():
     elif k == 4 and fds: n = "/proc/self/fd/%d/%s" % (random.choice(fds), n)
     elif k == 5: n = "/proc/self/cwd/" + n
     return n, d
+made = []
+def pick():
+    n, d = name()
+    fd = os.open(n, os.O_PATH|os.O_DIRECTORY, dir_fd=d)
+    n = real(fd); os.close(fd)
+    return n
+def mount():
+    d = pick()
+    if not d.startswith(top + "/"): return
+    k = random.randrange(8)
+    if k < 3:
+        if len(made) < 6 and c.mount(b"t", d.encode(), b"tmpfs", 0, b"size=1m") == 0: made.append(d)
+    elif k < 6 and made:
+        at = made.pop(random.randrange(len(made)))
+        if c.umount2(at.encode(), random.choice([0, 2])): made.append(at)
+    elif k == 6 and made:
+        at = made.pop(random.randrange(len(made)))
+        if c.mount(at.encode(), d.encode(), None, 0x2000, None): made.append(at)
+        else: made.append(d)
+    elif random.random() < .3: c.unshare(0x20000)
 def step():
+    if kind == "file systems" and random.random() < .04: return mount()
     n, d = name()
     if not inside(n, d): return
     k = random.randrange(13)
@@ -83,7 +106,8 @@ os._exit(0)
 `
 
 // TestRandomNames compares the names of a tape with those that the kernel gave, of a program that makes random calls on
-// names: renames of open and working directories, links, names through descriptors and magic links, a bind mount.
+// names: renames of open and working directories, links, names through descriptors and magic links, a bind mount, and
+// file systems that are mounted on what is open, moved and unmounted.
 // IOTAPE_NAME_STEPS says how many steps, IOTAPE_NAME_SEEDS how many runs.
 func TestRandomNames(t *testing.T) {
 	testenv.Short(t, "it records many calls with every back end")
@@ -101,8 +125,8 @@ func TestRandomNames(t *testing.T) {
 	}
 	forBackends(t, func(t *testing.T, backend string) {
 		for seed := range seeds {
-			for i, kind := range []string{"plain", "mounts"} {
-				if kind == "mounts" && os.Getuid() != 0 {
+			for i, kind := range []string{"plain", "mounts", "file systems"} {
+				if kind != "plain" && os.Getuid() != 0 {
 					continue // only root may mount
 				}
 				randomNamesOf(t, backend, kind, steps, strconv.Itoa(len(steps)+i+10*seed))
@@ -124,11 +148,11 @@ func randomNamesOf(t *testing.T, backend, kind, steps, seed string) {
 	if status != 0 {
 		t.Fatalf("%s, seed %s: status %d\n%s", kind, seed, status, stderr)
 	}
-	compareNames(t, e, top, kind+", seed "+seed, kind == "mounts")
+	compareNames(t, e, top, kind+", seed "+seed, kind)
 }
 
 // compareNames compares the name of each descriptor that fstat was asked about with what readlink said next.
-func compareNames(t *testing.T, e *env, top, what string, mounts bool) {
+func compareNames(t *testing.T, e *env, top, what, kind string) {
 	t.Helper()
 	var before event.File
 	asked, wrong := 0, 0
@@ -150,8 +174,11 @@ func compareNames(t *testing.T, e *env, top, what string, mounts bool) {
 			if rest, ok := strings.CutPrefix(want, top+"/bound"); ok && (rest == "" || rest[0] == '/') {
 				want = top + "/source" + rest // the same file has one name
 			}
-			if mounts && want == "/" {
+			if kind == "mounts" && want == "/" {
 				return // it was renamed out of what is mounted, and the kernel does not say where it is
+			}
+			if kind == "file systems" && !strings.HasPrefix(want, top) {
+				return // it is in what is mounted nowhere, and the kernel does not say where it was
 			}
 			asked++
 			if got := before.Reached(); got != want && !gone && wrong < 2 {

@@ -139,6 +139,38 @@ func (m *Model) reaches(changed, n Name) bool {
 	return false
 }
 
+// inside reports whether a file system is another one, or mounted in it or in what is.
+func (m *Model) inside(fs, other int) bool {
+	for range maxMounts {
+		if fs == other {
+			return true
+		}
+		p := m.places[fs]
+		if p == nil {
+			return false
+		}
+		fs = p.in
+	}
+	return false
+}
+
+// detach ends a mount of a namespace, the i-th, and those in it (MNT_DETACH).
+func (m *Model) detach(ns *Namespace, number, i int) {
+	ended := []int{number}
+	left := slices.Delete(slices.Clone(ns.own), i, i+1)
+	ns.own = left[:0:0]
+	for _, o := range left {
+		if o.in != 0 && m.inside(o.in, number) {
+			ended = append(ended, o.Number)
+		} else {
+			ns.own = append(ns.own, o)
+		}
+	}
+	for _, n := range ended {
+		m.unplace(n)
+	}
+}
+
 // moveMount moves a file system, with what is open in it and mounted on it. It returns false if the name is not where
 // one is mounted.
 func (m *Model) moveMount(t *Thread, from, to Name) bool {
@@ -147,19 +179,7 @@ func (m *Model) moveMount(t *Thread, from, to Name) bool {
 		!slices.ContainsFunc(ns.own, func(o Mount) bool { return o.Number == from.fs }) {
 		return false
 	}
-	inside := func(fs int) bool {
-		for range maxMounts {
-			if fs == from.fs {
-				return true
-			}
-			p := m.places[fs]
-			if p == nil {
-				return false
-			}
-			fs = p.in
-		}
-		return false
-	}
+	inside := func(fs int) bool { return m.inside(fs, from.fs) }
 	if inside(to.fs) {
 		return false // no kernel does that
 	}

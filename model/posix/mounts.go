@@ -218,9 +218,8 @@ func (m *Model) unmounted(t *Thread, ev *event.Event) {
 	}
 	ns, at := t.FS.Mounts, m.found(ev, 0)
 	for i, o := range slices.Backward(ns.own) {
-		if o.At == at.Real {
-			ns.own = slices.Delete(ns.own, i, i+1)
-			m.unplace(o.Number)
+		if o.At == at.Real && (at.fs == 0 || at.fs == o.Number) {
+			m.detach(ns, o.Number, i)
 			return
 		}
 	}
