@@ -216,6 +216,30 @@ var hostileTapes = []hostileTape{
 		}
 		s.Call(event.OpLink, 0, 0, [6]uint64{}, "/work/rel/victim", "/work/hard")
 	}},
+	{name: "files without a name that get one outside", make: func(s *tapescript.Script, c *canary) {
+		for i, dir := range []string{"/work", up + c.dir[1:], c.dir} {
+			fd := uint64(10 + i)
+			s.Opened(int64(fd), dir, tapescript.IsFile, 0o20200000|2) // O_TMPFILE
+			s.Move(event.OpWrite, int64(fd), 0, "abc")
+			for _, to := range []string{c.victim + "2", up + c.victim[1:] + "3", c.victim} {
+				s.Call(event.OpLinkat, 0, 0, [6]uint64{fd, 0, tapescript.AtFDCWD(), 0, 0x1000}, "", to)
+				s.Call(event.OpLinkat, 0, 0, [6]uint64{tapescript.AtFDCWD(), 0, tapescript.AtFDCWD(), 0, 0x400},
+					fmt.Sprintf("/proc/self/fd/%d", fd), to)
+			}
+		}
+	}},
+	{name: "symbolic links exchanged with directories", make: func(s *tapescript.Script, c *canary) {
+		s.Symlink(c.dir, "/work/link")
+		s.Call(event.OpMkdir, 0, 0, [6]uint64{0, 0o755}, "/work/dir")
+		const exchange = 2
+		for range 50 {
+			s.Call(event.OpRenameat2, 0, 0, [6]uint64{tapescript.AtFDCWD(), 0, tapescript.AtFDCWD(), 0, exchange},
+				"/work/link", "/work/dir")
+			s.Opened(20, "/work/dir/victim", tapescript.IsFile, event.OpenCreat|event.OpenTrunc|1)
+			s.Call(event.OpUnlink, 0, 0, [6]uint64{}, "/work/dir/victim")
+			s.Call(event.OpLink, 0, 0, [6]uint64{}, "/work/dir/victim", "/work/got")
+		}
+	}},
 	{name: "working directories that are gone", make: func(s *tapescript.Script, c *canary) {
 		s.Call(event.OpMkdir, 0, 0, [6]uint64{0, 0o755}, "/work/a")
 		s.Call(event.OpMkdir, 0, 0, [6]uint64{0, 0o755}, "/work/a/b")

@@ -67,6 +67,9 @@ func TestLimits(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), l.name) {
 				t.Errorf("error is %v, want one that names %s", err, l.name)
 			}
+			if l.o.MaxOpen > 0 && err != nil && !strings.Contains(err.Error(), "more than 60 files open") {
+				t.Errorf("error is %v, want one with the limit, 60", err)
+			}
 			if _, err := os.Stat(filepath.Join(l.o.Into, "work/first")); err != nil {
 				t.Error(err)
 			}

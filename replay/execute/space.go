@@ -76,7 +76,7 @@ func errOpen() error {
 
 func openLimit() uint64 {
 	var l unix.Rlimit
-	_ = unix.Getrlimit(unix.RLIMIT_NOFILE, &l)
+	_ = unix.Prlimit(0, unix.RLIMIT_NOFILE, nil, &l) // getrlimit is a call that the filter refuses
 	return l.Cur
 }
 
