@@ -32,7 +32,7 @@ func TestKilledCommands(t *testing.T) {
 	}
 	dir := t.TempDir()
 	source := filepath.Join(dir, "a.tape")
-	record := exec.Command(iotape, "record", "--backend", "ptrace", "--no-index", "-o", source, "--",
+	record := exec.Command(iotape, "record", "--backend", "ptrace", "--no-index", "--keep-stream", "-o", source, "--",
 		"sh", "-c", "for i in $(seq 1000); do echo $i > f$i; done; cat f*")
 	record.Dir = t.TempDir()
 	if out, err := record.CombinedOutput(); err != nil {
@@ -55,8 +55,18 @@ func TestKilledCommands(t *testing.T) {
 		{"b.parquet", "query --parquet b.parquet a.tape 'SELECT * FROM events'", nil},
 		{"a.tape", "index a.tape", nil},
 		{"a.tape", "annotate a.tape", nil},
+		{"b.tape", "repair a.stream -o b.tape", nil},
+		{"b.tape", "seal a.stream -o b.tape", nil},
+		{"b.tape", "convert a.opensnoop b.tape", nil},
+		{"b.piped", "pipe --apply zstd:3 -o b.piped a.stream", nil},
+		{"b.catalogue", "catalogue add --catalogue b.catalogue a.tape", nil},
+		{"b.lake", "lake add --lake b.lake a.tape", nil},
+		{"a.tape", "flow --decode a.tape", nil},
+		{"a.tape", "ps a.tape", nil},
+		{"a.tape", "serve a.tape --listen 127.0.0.1:0", nil},
 	} {
 		words := strings.Fields(tt.command)
+		grows := slices.Contains([]string{"catalogue", "lake"}, words[0]) // another run adds to what is there
 		t.Run(words[0]+" "+tt.out, func(t *testing.T) {
 			t.Parallel()
 			k := &killing{iotape: iotape, dir: t.TempDir(), command: tt.command, out: tt.out}
@@ -67,7 +77,7 @@ func TestKilledCommands(t *testing.T) {
 			for i := range moments {
 				k.clear(t, names)
 				k.run(t, whole*time.Duration(i+1)/time.Duration(moments+1))
-				if _, err := os.Lstat(filepath.Join(k.dir, k.out)); err == nil {
+				if _, err := os.Lstat(filepath.Join(k.dir, k.out)); err == nil && !grows {
 					k.check(t) // it had its name before the kill
 					if k.out != "a.tape" {
 						if err := os.RemoveAll(filepath.Join(k.dir, k.out)); err != nil {
@@ -102,6 +112,16 @@ func (k *killing) prepare(t *testing.T, source string) {
 	if out, err := exec.Command("cp", "-r", source, filepath.Join(k.dir, "a.tape")).CombinedOutput(); err != nil {
 		t.Fatalf("copy the tape: %v\n%s", err, out)
 	}
+	for name, from := range map[string]string{
+		"a.stream":    strings.TrimSuffix(source, ".tape") + ".stream",
+		"a.opensnoop": "../format/snoop/testdata/opensnoop.txt",
+	} {
+		if strings.Contains(k.command, name) {
+			if out, err := exec.Command("cp", from, filepath.Join(k.dir, name)).CombinedOutput(); err != nil {
+				t.Fatalf("copy %s: %v\n%s", from, err, out)
+			}
+		}
+	}
 	for needed, command := range map[string]string{
 		"a.strace": "convert a.tape a.strace",
 		"a.script": "script a.tape -o a.script",
@@ -126,8 +146,8 @@ func (k *killing) shell(command string) *exec.Cmd {
 func (k *killing) run(t *testing.T, after time.Duration) time.Duration {
 	t.Helper()
 	cmd := k.shell(k.command)
-	var said strings.Builder
-	cmd.Stdout, cmd.Stderr = &said, &said
+	said := &lockedBuffer{}
+	cmd.Stdout, cmd.Stderr = said, said
 	start := time.Now()
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -136,7 +156,15 @@ func (k *killing) run(t *testing.T, after time.Duration) time.Duration {
 		kill := time.AfterFunc(after, func() { cmd.Process.Kill() })
 		defer kill.Stop()
 	}
+	serves := strings.HasPrefix(k.command, "serve")
+	if serves && after < 0 { // it ends when it is told to
+		eventually(func() bool { return strings.Contains(said.String(), "http://") })
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+	}
 	err := cmd.Wait()
+	if serves && after < 0 && strings.Contains(said.String(), "http://") {
+		err = nil
+	}
 	if st, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); err != nil && (after < 0 || ok && !st.Signaled()) {
 		t.Fatalf("iotape %s: %v\n%s", k.command, err, said.String())
 	}
@@ -154,6 +182,12 @@ func (k *killing) check(t *testing.T) {
 		argv = []string{"gzip", "-t", k.out}
 	case ".script":
 		argv = []string{k.iotape, "replay", "--script", k.out, "--dry-run"}
+	case ".piped":
+		argv = []string{k.iotape, "pipe", "--check", k.out}
+	case ".catalogue":
+		argv = []string{k.iotape, "catalogue", "check", "--catalogue", k.out}
+	case ".lake":
+		argv = []string{k.iotape, "query", "--lake", k.out, "SELECT count(*) FROM events"}
 	case ".html":
 		argv = []string{"grep", "-q", "</html>", k.out}
 	case ".strace":
