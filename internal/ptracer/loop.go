@@ -177,7 +177,7 @@ func (tr *Engine) handle(tid int, ws unix.WaitStatus, seen uint64) {
 }
 
 func (tr *Engine) stopped(t *Tracee, ws unix.WaitStatus) {
-	t.stopped, t.sig = true, 0
+	t.stopped, t.sig, t.at = true, 0, stopOf(ws)
 	if !t.born {
 		t.born = true
 		if tr.h.Birth != nil && t.TID != tr.root {
@@ -197,6 +197,10 @@ func (tr *Engine) stopped(t *Tracee, ws unix.WaitStatus) {
 	case ev == unix.PTRACE_EVENT_STOP && sig != syscall.SIGTRAP:
 		// Group stop: the thread stays stopped until SIGCONT, which we are told of
 		// by another of these events.
+		if tr.parting { // it is let go as it is
+			t.held = true
+			return
+		}
 		t.stopped = false
 		_ = ptrace(unix.PTRACE_LISTEN, t.TID, 0, 0)
 		if t.TID == tr.root {
@@ -297,7 +301,7 @@ func (tr *Engine) syscallStop(t *Tracee) {
 	}
 	switch {
 	case i.op == unix.PTRACE_SYSCALL_INFO_ENTRY:
-		t.nr, t.inCall = i.nr, true
+		t.nr, t.inCall, t.at = i.nr, true, AtEntry
 		if tr.phase == inStub && i.nr == unix.SYS_EXECVE {
 			tr.phase = inExec
 			tr.gate()
@@ -310,6 +314,7 @@ func (tr *Engine) syscallStop(t *Tracee) {
 			again(t)
 		}
 	case i.op == unix.PTRACE_SYSCALL_INFO_EXIT:
+		t.at = AtExit
 		wanted := t.wantLeave
 		t.wantExit, t.wantLeave, t.inCall = false, false, false
 		t.followed()

@@ -91,6 +91,7 @@ type Tracee struct {
 
 	tr        *Engine
 	stopped   bool           // in a ptrace stop that nobody has resumed
+	at        Stop           // which
 	born      bool           // has had its first stop
 	wantCall  bool           // its next call is to stop
 	held      bool           // stopped until Resume

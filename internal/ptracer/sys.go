@@ -83,7 +83,17 @@ const cldTrapped = 4 // CLD_TRAPPED (asm-generic/siginfo.h)
 // peek waits for a child as wait4 does, and leaves what it tells to be taken.
 func (i *childInfo) peek(flags int) error {
 	const all = 0 // P_ALL
-	_, _, e := unix.Syscall6(unix.SYS_WAITID, all, 0, uintptr(unsafe.Pointer(i)),
+	return i.waitid(all, 0, flags)
+}
+
+// peekOf waits for one.
+func (i *childInfo) peekOf(tid int) error {
+	const one = 1 // P_PID
+	return i.waitid(one, tid, unix.WALL|unix.WNOTHREAD)
+}
+
+func (i *childInfo) waitid(kind, id, flags int) error {
+	_, _, e := unix.Syscall6(unix.SYS_WAITID, uintptr(kind), uintptr(id), uintptr(unsafe.Pointer(i)),
 		uintptr(flags|unix.WEXITED|unix.WNOWAIT), 0, 0)
 	if e != 0 {
 		return e
