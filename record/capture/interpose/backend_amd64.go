@@ -15,12 +15,12 @@ import (
 	"github.com/iotape/iotape/trace"
 )
 
-// Run records a command; see capture.Backend and the package's page.
+// Run records a command, or processes that run already; see capture.Backend and the package's page.
 func (Backend) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWriter) (*capture.Result, error) {
 	switch {
-	case o.Running():
-		return nil, &capture.UnsupportedError{Backend: name, Feature: "a command to start"}
-	case o.Survive:
+	case o.All || o.Cgroup != "":
+		return nil, &capture.UnsupportedError{Backend: name, Feature: "a command or processes (--pid)"}
+	case o.Survive && !o.Running():
 		return nil, &capture.UnsupportedError{
 			Backend: name, Feature: "programs that may end with a killed recorder (--survive asks for others)",
 		}
@@ -44,6 +44,10 @@ func (Backend) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWrit
 	rec.Place = s.programAt
 	cmd := ptrace.CommandOf(o)
 	cmd.Leaving = func() { rec.Do(s.quit) }
+	if o.Running() {
+		cmd = rec.Attach(s.enterAll)
+		cmd.Leaving = s.leaving
+	}
 	stop, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)

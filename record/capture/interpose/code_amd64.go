@@ -29,6 +29,8 @@ type code struct {
 	arming, unarmed                                                uint64
 	loader, loaderUnarmed, settling                                uint64
 	loaderGatesEnd, announceEnd, loaderEnd                         uint64
+	remote, remoteData, remoteName, remoteEnd                      uint64
+	orphan, orphanEnd, restorer                                    uint64
 }
 
 // inproc returns the code.
@@ -63,6 +65,8 @@ func loadCode() (*code, error) {
 		"arming": &c.arming, "unarmed": &c.unarmed,
 		"loader": &c.loader, "loader_unarmed": &c.loaderUnarmed, "settling": &c.settling,
 		"loader_gates_end": &c.loaderGatesEnd, "announce_end": &c.announceEnd, "loader_end": &c.loaderEnd,
+		"remote": &c.remote, "remote_data": &c.remoteData, "remote_name": &c.remoteName, "remote_end": &c.remoteEnd,
+		"orphan": &c.orphan, "orphan_end": &c.orphanEnd, "restorer": &c.restorer,
 	} {
 		v, ok := c.symbols[name]
 		if !ok {

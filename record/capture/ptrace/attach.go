@@ -16,11 +16,16 @@ import (
 	"github.com/iotape/iotape/record/capture/running"
 )
 
-// attach returns what makes the tracer follow processes that run already, with all threads and
-// children. What they have is described while they stand still, so that it is what their first calls find.
-func (r *Recorder) attach() *ptracer.Command {
+// Attach returns what makes the tracer follow processes that run already, with all threads and
+// children. What they have is described while they stand still, so that it is what their first calls find. Then
+// still is called, before they go on.
+func (r *Recorder) Attach(still func()) *ptracer.Command {
+	described := func() {
+		r.describe()
+		still()
+	}
 	return &ptracer.Command{Keep: r.o.Keep, Idle: func() bool { return true }, Attach: func() error {
-		if err := r.tr.Gather(r.targets, r.refusedThread, r.describe); err != nil {
+		if err := r.tr.Gather(r.targets, r.refusedThread, described); err != nil {
 			return err
 		}
 		if r.live == 0 {

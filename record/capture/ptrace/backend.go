@@ -36,7 +36,7 @@ func (Backend) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWrit
 	}
 	cmd := CommandOf(o)
 	if o.Running() {
-		cmd = r.attach()
+		cmd = r.Attach(func() {})
 	}
 	through := exemptOf(o, r.arch)
 	if o.Survive || o.Running() {

@@ -319,6 +319,9 @@ func (r *Recorder) Interrupted(t *ptracer.Tracee, c *ptracer.Syscall, enter uint
 	r.interrupt(th, max(t.Seen, enter))
 }
 
+// Engine returns the tracer. It is there while Run goes on.
+func (r *Recorder) Engine() *ptracer.Engine { return r.tr }
+
 // Do runs f on the tracing thread, soon.
 func (r *Recorder) Do(f func()) { r.tr.Do(f) }
 

@@ -278,14 +278,16 @@ orphan:
 	push %rsi
 	push %rdx
 	mov %gs:S_SELF, %rcx
+	lea 24(%rsp), %r8
 	call orphaned
 	pop %rdx
 	pop %rsi
 	pop %rdi
 	test %rax, %rax
 	jz 1f
-	jmp *%rax
+	jmp *%rax /* which returns to its own restorer (orphaned) */
 1:	ret
+orphan_end:
 
 	/* copy_from(to, from, n) returns how many bytes could not be copied. The tracer moves a
 	 * thread that faults between user_begin and user_end to user_fault. */
@@ -444,5 +446,49 @@ announce_end:
 loader_name:
 	.asciz "iotape"
 loader_end:
+
+	/* remote: a call that the tracer wants made, in a program that runs already, in memory that is never executed
+	 * otherwise. The tracer stops the thread at the call's end. Only without a tracer does it go on from
+	 * there: it makes its registers and its mask what they were. Nothing else was changed. */
+	.globl remote, remote_data, remote_name, remote_end, orphan_end
+	.p2align 4
+remote:
+	syscall
+	mov $14, %eax /* rt_sigprocmask */
+	mov $2, %edi /* SIG_SETMASK */
+	lea remote_mask(%rip), %rsi
+	xor %edx, %edx
+	mov $8, %r10d
+	syscall
+	mov remote_flags(%rip), %rax
+	add $127, %al
+	sahf
+	mov remote_rdi(%rip), %rdi
+	mov remote_rsi(%rip), %rsi
+	mov remote_rdx(%rip), %rdx
+	mov remote_r10(%rip), %r10
+	mov remote_r8(%rip), %r8
+	mov remote_r9(%rip), %r9
+	mov remote_rcx(%rip), %rcx
+	mov remote_r11(%rip), %r11
+	mov remote_rax(%rip), %rax
+	jmp *remote_rip(%rip)
+	.p2align 3
+remote_data: /* in the order of remote_amd64.go */
+remote_rdi:	.quad 0
+remote_rsi:	.quad 0
+remote_rdx:	.quad 0
+remote_r10:	.quad 0
+remote_r8:	.quad 0
+remote_r9:	.quad 0
+remote_rcx:	.quad 0
+remote_r11:	.quad 0
+remote_rax:	.quad 0
+remote_rip:	.quad 0
+remote_flags:	.quad 0 /* as FLAGS wants them */
+remote_mask:	.quad 0
+remote_name:	.asciz "iotape"
+	.p2align 3
+remote_end:
 
 	.section .note.GNU-stack,"",@progbits

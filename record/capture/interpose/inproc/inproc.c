@@ -30,6 +30,7 @@ enum {
 	MAX_VECTOR = 64,     /* elements that are recorded here */
 	FAILED_BYTES = 65536, /* of memory of a call that failed */
 	SPINS = 200,
+	SA_RESTORER = 0x04000000,
 	SIGSYS = 31, SIG_BLOCK = 0, SIG_UNBLOCK = 1, SIG_SETMASK = 2, SIG_IGN = 1, EFAULT = 14,
 	NR_MPROTECT = 10, NR_SIGACTION = 13, NR_SIGMASK = 14, NR_GETPID = 39, NR_GETTID = 186, NR_TGKILL = 234,
 	NR_SIGSUSPEND = 130, NR_PSELECT6 = 270, NR_PPOLL = 271, NR_IO_PGETEVENTS = 333,
@@ -842,8 +843,9 @@ struct context {
 
 /* orphaned is told of a SIGSYS. The tracer, while there is one, takes those of Syscall User
  * Dispatch: so now there is none. All processes of the arena make their calls themselves from
- * now on. Returns the program's handler if the signal is for that. */
-HIDDEN u64 orphaned(s32 sig, const struct siginfo *info, struct context *context, struct slot *s)
+ * now on. Returns the program's handler if the signal is for that: it returns to where the program wants it to, since
+ * our code may be taken away meanwhile. */
+HIDDEN u64 orphaned(s32 sig, const struct siginfo *info, struct context *context, struct slot *s, u64 *back)
 {
 	struct control *c = (struct control *)(gates_begin + CODE_BYTES);
 	if (info->code != SYS_USER_DISPATCH || s->files->left) {
@@ -854,6 +856,8 @@ HIDDEN u64 orphaned(s32 sig, const struct siginfo *info, struct context *context
 			own_call(NR_SIGACTION, SIGSYS, (s64)a, 0, sizeof(u64));
 			own_call(NR_TGKILL, own_call(NR_GETPID, 0, 0, 0, 0), own_call(NR_GETTID, 0, 0, 0, 0), sig, 0);
 		}
+		if (a->handler && a->flags & SA_RESTORER)
+			*back = a->restorer;
 		return a->handler;
 	}
 	u64 control_bytes = (sizeof(*c) + 4095) & ~4095ul;
