@@ -87,6 +87,13 @@ func (s *session) enterProcess(pid int, threads []*thread) error {
 		return err
 	}
 	s.prepare(caller, sp, r.mask)
+	if caller.slot == nil {
+		s.takeBack(r)
+		_ = r.end()
+		s.finish(caller)
+		return errors.New("it has no room for its threads")
+	}
+	caller.slot.Inherited = caller.slot.Blocked
 	for _, th := range threads {
 		if th != caller && th.t.Where() != ptracer.AtEnd {
 			s.join(th, caller)
@@ -122,6 +129,8 @@ func (s *session) enterProcess(pid int, threads []*thread) error {
 	return nil
 }
 
+var errWaits = errors.New("a signal SIGSYS waits for it")
+
 // enterable returns a thread that can make calls for the recorder, or why our code cannot be put into its process.
 func enterable(pid int, threads []*thread) (caller *thread, err error) {
 	status, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
@@ -131,8 +140,8 @@ func enterable(pid int, threads []*thread) (caller *thread, err error) {
 	switch {
 	case statusNumber(status, "Seccomp:", 10) != 0:
 		return nil, errors.New("calls are forbidden to it (seccomp)")
-	case (statusNumber(status, "SigPnd:", 16)|statusNumber(status, "ShdPnd:", 16))&signalBit(unix.SIGSYS) != 0:
-		return nil, errors.New("a signal SIGSYS waits for it")
+	case statusNumber(status, "ShdPnd:", 16)&signalBit(unix.SIGSYS) != 0:
+		return nil, errWaits
 	}
 	if parent := int(statusNumber(status, "PPid:", 10)); parent > 0 && (shares(pid, parent, kcmpVM) ||
 		shares(pid, parent, kcmpFiles)) {
@@ -145,6 +154,10 @@ func enterable(pid int, threads []*thread) (caller *thread, err error) {
 			continue
 		case ptracer.Running, ptracer.Elsewhere, ptracer.AtEntry:
 			return nil, errors.New("a thread of it could not be stopped where that is possible")
+		}
+		own, _ := os.ReadFile("/proc/" + strconv.Itoa(tid) + "/status")
+		if statusNumber(own, "SigPnd:", 16)&signalBit(unix.SIGSYS) != 0 {
+			return nil, errWaits
 		}
 		var regs unix.PtraceRegs
 		if unix.PtraceGetRegs(tid, &regs) != nil {
@@ -274,6 +287,7 @@ func (s *session) join(th, caller *thread) {
 	th.slot.Entry, th.slot.Open = raw, raw // until it is told of calls
 	if mask, err := signalMask(th.t.TID); err == nil {
 		th.slot.Blocked = mask >> (unix.SIGSYS - 1) & 1
+		th.slot.Inherited = th.slot.Blocked
 	}
 }
 

@@ -60,7 +60,13 @@ func start(t *testing.T, source string, args ...string) *runs {
 	if err := cmd.Wait(); err != nil || r.pid == 0 {
 		t.Fatalf("process %d, %v", r.pid, err)
 	}
-	return r
+	for last := ""; ; time.Sleep(20 * time.Millisecond) { // until all threads run, and it has closed its output
+		now := r.state(t)
+		if now == last {
+			return r
+		}
+		last = now
+	}
 }
 
 // ends lets the program end, and checks that it saw nothing of the recordings.
@@ -184,6 +190,24 @@ func TestAttach(t *testing.T) {
 	for i := range 4 {
 		checkFile(t, fmt.Sprintf("%s/%d", r.dir, i))
 	}
+}
+
+// TestAttachOwnHandler attaches to a program that handles and blocks SIGSYS itself.
+func TestAttachOwnHandler(t *testing.T) {
+	r := start(t, "ownsys")
+	for i := range attachCycles() {
+		before := r.state(t)
+		rec := r.attach(t, 3*time.Millisecond)
+		if after := r.state(t); after != before {
+			t.Fatalf("recording %d changed the program: %v", i, changes(before, after))
+		}
+		if len(rec.notes) > 0 {
+			t.Log(i, rec.notes)
+		}
+		checkNumbers(t, rec, r, 1)
+	}
+	r.ends(t)
+	checkFile(t, r.dir+"/numbers")
 }
 
 // checkFile checks that a file has the numbers from 0.

@@ -176,6 +176,8 @@ type slot struct {
 	Offered     uint64
 	Who         [7]uint64
 	Foreign     uint64
+	Inherited   uint64
+	Frames      uint64
 }
 
 // at returns a value that stands in shared memory.

@@ -3,6 +3,8 @@
 package interpose
 
 import (
+	"os"
+	"strconv"
 	"sync/atomic"
 	"syscall"
 
@@ -18,9 +20,22 @@ func (s *session) signal(t *ptracer.Tracee, sig syscall.Signal, info *ptracer.Si
 	v := s.place(t, sig, info)
 	if th := s.of(t); v == ptracer.Deliver && !s.keeps(th, sig) {
 		s.drain(th)
+		th.framed(sig)
 		return s.base.Signal(t, sig, info)
 	}
 	return v
+}
+
+// framed notes that a thread gets a frame of a signal, if it is one whose own mask the frames of before the recording
+// may say (CHECK_RETURN).
+func (th *thread) framed(sig syscall.Signal) {
+	if th.slot == nil || th.slot.Inherited == 0 || sig == syscall.SIGSYS && th.files.of().Action[0] <= 1 {
+		return // 0 and 1 are no handlers
+	}
+	status, err := os.ReadFile("/proc/" + strconv.Itoa(th.t.PID) + "/status")
+	if err == nil && statusNumber(status, "SigCgt:", 16)&signalBit(sig) != 0 {
+		th.slot.Frames++
+	}
 }
 
 // keeps reports whether a thread that is in our code has a signal blocked until it leaves (pend).

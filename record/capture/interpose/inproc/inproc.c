@@ -424,7 +424,13 @@ HIDDEN u32 before(struct slot *s)
 		break;
 	case CHECK_RETURN: {
 		u64 set;
-		if (!copy_from(&set, s->rsp + FRAME_MASK, sizeof(set)) && set & SYS_BIT)
+		if (copy_from(&set, s->rsp + FRAME_MASK, sizeof(set)))
+			set = 0;
+		if (s->inherited && !s->frames)
+			s->blocked = set >> (SIGSYS - 1) & 1; /* the frame is of before the recording */
+		else if (s->inherited)
+			s->frames--;
+		if (set & SYS_BIT)
 			*(u64 *)(s->rsp + FRAME_MASK) = set & ~SYS_BIT;
 		s->entry = s->open; /* it does not return to us */
 		break;

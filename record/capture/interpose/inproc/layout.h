@@ -184,4 +184,6 @@ struct slot {
 	u64 offered;     /* room that the call under way was told of (CHECK_OFFER), ~0: not known */
 	u64 who[7];      /* for the filter: parent, group, session, user, group of users, and name, 16 bytes */
 	u64 foreign;     /* it has other numbers of processes or users than the recorder */
+	u64 inherited;   /* SIGSYS was blocked when recording began, perhaps by a handler that runs */
+	u64 frames;      /* of signals since then, if so: these have masks without SIGSYS */
 };
