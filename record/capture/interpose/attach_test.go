@@ -11,6 +11,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -38,7 +40,7 @@ func start(t *testing.T, source string, args ...string) *runs {
 	t.Helper()
 	r := &runs{dir: t.TempDir()}
 	r.status = filepath.Join(t.TempDir(), "status")
-	const script = `"$@" & echo $!; wait $!; echo $? >"$0.new"; mv "$0.new" "$0"`
+	const script = `sh -c 'echo $$; exec "$@"' sh "$@" & wait $!; echo $? >"$0.new"; mv "$0.new" "$0"`
 	cmd := exec.Command("setsid", append([]string{"--fork", "sh", "-c", script, r.status, program(t, source), r.dir},
 		args...)...)
 	out, err := cmd.StdoutPipe()
@@ -208,6 +210,80 @@ func TestAttachOwnHandler(t *testing.T) {
 	}
 	r.ends(t)
 	checkFile(t, r.dir+"/numbers")
+}
+
+// attachTo names the process that this test's program is to record, started again, until it is killed.
+const attachTo = "IOTAPE_TEST_ATTACH"
+
+func attachUntilKilled(process string) {
+	pid, _ := strconv.Atoi(process)
+	sw, err := trace.NewStreamWriter(io.Discard, 1, &trace.Head{Backend: name})
+	if err == nil {
+		_, err = Backend{}.Run(context.Background(), &capture.Options{PIDs: []int{pid}, Started: func(int) {
+			fmt.Println("started")
+		}}, sw)
+	}
+	fmt.Println("over:", err)
+	os.Exit(1)
+}
+
+// TestAttachKilled kills a recorder of what runs already, at random moments: also while it attaches. The program
+// goes on and sees nothing of it, and can be recorded again.
+func TestAttachKilled(t *testing.T) {
+	rounds := 40
+	if testing.Short() {
+		rounds = 4
+	}
+	for i := range rounds {
+		source, file := "../../ptrace/testdata/attached", "0"
+		if i%4 == 3 {
+			source, file = "ownsys", "numbers"
+		}
+		r := start(t, source, "0")
+		cmd := exec.Command("/proc/self/exe")
+		cmd.Env = append(os.Environ(), fmt.Sprint(attachTo, "=", r.pid))
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if i%2 == 0 {
+			lines := bufio.NewScanner(out)
+			if lines.Scan(); lines.Text() != "started" {
+				t.Fatalf("the recorder says %q", lines.Text())
+			}
+			time.Sleep(time.Duration(rand.IntN(20)) * time.Millisecond)
+		} else {
+			time.Sleep(time.Duration(rand.IntN(60)) * time.Millisecond)
+		}
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		before := size(t, r.dir+"/"+file)
+		for deadline := time.Now().Add(10 * time.Second); size(t, r.dir+"/"+file) < before+64; {
+			if time.Now().After(deadline) {
+				t.Fatalf("round %d: the program does not go on", i)
+			}
+			time.Sleep(time.Millisecond)
+		}
+		if i%8 == 0 {
+			checkNumbers(t, r.attach(t, 5*time.Millisecond), r, 4)
+		}
+		if r.ends(t); t.Failed() {
+			t.Fatalf("in round %d", i)
+		}
+		checkFile(t, r.dir+"/"+file)
+	}
+}
+
+func size(t *testing.T, name string) int64 {
+	t.Helper()
+	info, err := os.Stat(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Size()
 }
 
 // checkFile checks that a file has the numbers from 0.

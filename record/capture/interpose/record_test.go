@@ -27,6 +27,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if pid := os.Getenv(attachTo); pid != "" {
+		attachUntilKilled(pid)
+	}
 	code := m.Run()
 	if cDir != "" {
 		os.RemoveAll(cDir)
