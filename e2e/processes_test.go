@@ -396,7 +396,7 @@ sys.stdin.read()`
 		if len(threads) != 1000 {
 			t.Errorf("the tape has %d threads; want 1000", len(threads))
 		}
-	}, "interpose") // which records no processes that run already
+	})
 }
 
 // attach starts a recording of what runs already, and returns when it has begun, with what it says then.
@@ -472,5 +472,5 @@ os.close(os.open("../../up", os.O_CREAT|os.O_WRONLY))`
 		if len(want) > 0 {
 			t.Errorf("the tape has no calls with the names %v", want)
 		}
-	}, "interpose") // which records no processes that run already
+	})
 }

@@ -45,7 +45,9 @@ func (r *capturing) add(cmd *cobra.Command, verb, content, mmap string) {
 	f.BoolVar(&p.Capture.Wakeups, "wakeups", false, "also record which thread woke which; needs eBPF")
 	f.BoolVar(&p.Capture.BlockRequests, "block-requests", false,
 		"also record the requests to block devices, of the whole machine, with their files; needs eBPF")
-	f.StringVar(&r.backend, "backend", "auto", "the back end, `HOW` to record: auto, ebpf, interpose or ptrace")
+	f.StringVar(&r.backend, "backend", "auto",
+		"the back end, `HOW` to record: auto, ebpf, interpose or ptrace; for --pid auto takes no interpose, which "+
+			"changes the processes while it records them")
 	f.BoolVar(&p.Capture.EveryCall, "every-call", false,
 		"with ptrace and interpose: also record frequent calls that do not concern storage (waits, clocks, …); "+
 			"eBPF always records them")

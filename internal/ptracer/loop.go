@@ -176,14 +176,19 @@ func (tr *Engine) handle(tid int, ws unix.WaitStatus, seen uint64) {
 	}
 }
 
-func (tr *Engine) stopped(t *Tracee, ws unix.WaitStatus) {
-	t.stopped, t.sig, t.at = true, 0, stopOf(ws)
+// bear tells of a thread that has its first stop.
+func (tr *Engine) bear(t *Tracee) {
 	if !t.born {
 		t.born = true
 		if tr.h.Birth != nil && t.TID != tr.root {
 			tr.h.Birth(t)
 		}
 	}
+}
+
+func (tr *Engine) stopped(t *Tracee, ws unix.WaitStatus) {
+	t.stopped, t.sig, t.at = true, 0, stopOf(ws)
+	tr.bear(t)
 	sig := ws.StopSignal()
 	switch ev := event(ws); {
 	case ev == unix.PTRACE_EVENT_SECCOMP:

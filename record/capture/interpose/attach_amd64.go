@@ -234,7 +234,8 @@ func (s *session) mapInto(r *remote, maps []mapping) error {
 		return refused(err)
 	}
 	const fixed = unix.MAP_PRIVATE | unix.MAP_ANONYMOUS | unix.MAP_FIXED
-	if _, err := r.call(unix.SYS_MMAP, a.base, codeBytes, unix.PROT_READ|unix.PROT_EXEC, fixed, ^uint64(0)); err != nil {
+	const code = unix.PROT_READ | unix.PROT_EXEC
+	if _, err := r.call(unix.SYS_MMAP, a.base, codeBytes, code, fixed, ^uint64(0)); err != nil {
 		return refused(err)
 	}
 	if _, err := r.call(unix.SYS_MPROTECT, a.base+codeBytes, uint64(controlBytes), unix.PROT_READ); err != nil {

@@ -62,13 +62,16 @@ func start(t *testing.T, source string, args ...string) *runs {
 	if err := cmd.Wait(); err != nil || r.pid == 0 {
 		t.Fatalf("process %d, %v", r.pid, err)
 	}
-	for last := ""; ; time.Sleep(20 * time.Millisecond) { // until all threads run, and it has closed its output
-		now := r.state(t)
-		if now == last {
-			return r
+	const often = 15
+	last, same := "", 0
+	for ; same < often; time.Sleep(10 * time.Millisecond) { // until all threads run, and it has closed its output
+		if now := r.state(t); now == last {
+			same++
+		} else {
+			last, same = now, 0
 		}
-		last = now
 	}
+	return r
 }
 
 // ends lets the program end, and checks that it saw nothing of the recordings.
@@ -113,7 +116,11 @@ func (r *runs) state(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return text + fmt.Sprint(len(fds), " descriptors\n")
+	for _, fd := range fds {
+		to, _ := os.Readlink(proc + "fd/" + fd.Name())
+		text += fd.Name() + " is " + to + "\n"
+	}
+	return text
 }
 
 // changes returns the lines that differ.
@@ -140,11 +147,12 @@ func (r *runs) attach(t *testing.T, long time.Duration) *recording {
 	defer cancel()
 	rec := &recording{}
 	var mu sync.Mutex
-	o := &capture.Options{PIDs: []int{r.pid}, Started: func(int) { time.AfterFunc(long, cancel) }, Note: func(s string) {
+	o := &capture.Options{PIDs: []int{r.pid}, Started: func(int) { time.AfterFunc(long, cancel) }}
+	o.Note = func(s string) {
 		mu.Lock()
 		defer mu.Unlock()
 		rec.notes = append(rec.notes, s)
-	}}
+	}
 	rec.result, err = Backend{}.Run(ctx, o, sw)
 	var lacks *capture.UnsupportedError
 	if errors.As(err, &lacks) {

@@ -60,8 +60,8 @@ func (s *session) part(late bool) bool {
 	}
 	tr.LetGo()
 	if left > 0 && s.o.Note != nil {
-		s.o.Note(strconv.Itoa(left) + " processes go on with code of the recording in their memory, which does nothing" +
-			" any more: they could not be stopped at a safe place")
+		s.o.Note(strconv.Itoa(left) + " processes go on with code of the recording in their memory, which does " +
+			"nothing any more: they could not be stopped at a safe place")
 	}
 	return true
 }

@@ -54,6 +54,12 @@
 // it is to see is made by the program at its own place, or in the stub of that, and the loader takes
 // back what it did until its last step.
 //
+// # What runs already
+//
+// Its processes get our code while all their threads stand still (attach_amd64.go), and lose it in the
+// same way when the recording ends: each thread is first moved to where its program would be (detach_amd64.go).
+// For them the tracer sets Syscall User Dispatch itself, which needs Linux 6.4.
+//
 // # What differs from the contract and from other back ends
 //
 //   - What differs for ptrace holds for the calls that stop: see record/capture/ptrace. In
