@@ -3,9 +3,12 @@
 package e2e
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/iotape/iotape/internal/testenv"
 )
@@ -117,4 +120,56 @@ put('low/a', 'a'); put('low/b', 'b')
 			}
 		})
 	}
+}
+
+// TestReplayOverlayBefore records what is done in an overlay that was mounted before the recording, as the root directory
+// of a container is: from inside (chroot in a mount namespace) and from outside. A file has one name, the host's, beside
+// the one inside, and a replay agrees.
+func TestReplayOverlayBefore(t *testing.T) {
+	testenv.Short(t, "records a program with every back end")
+	testenv.NeedRoot(t)
+	testenv.NeedProgram(t, "python3")
+	forBackends(t, func(t *testing.T, backend string) {
+		e := newEnv(t, testenv.Iotape(t), "", nil)
+		for _, dir := range []string{"up", "low/d", "work", "m"} {
+			if err := os.MkdirAll(filepath.Join(e.dir, dir), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.WriteFile(filepath.Join(e.dir, "low/d/a"), []byte("a"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		at := filepath.Join(e.dir, "m")
+		options := "lowerdir=" + filepath.Join(e.dir, "low") + ",upperdir=" + filepath.Join(e.dir, "up") +
+			",workdir=" + filepath.Join(e.dir, "work")
+		if err := unix.Mount("o", at, "overlay", 0, options); err != nil {
+			t.Skipf("mount an overlay: %v", err)
+		}
+		t.Cleanup(func() { _ = unix.Unmount(at, unix.MNT_DETACH) })
+		const program = `import ctypes, os, sys
+m = sys.argv[1]
+if os.fork() == 0:
+    ctypes.CDLL(None).unshare(0x20000)
+    os.chroot(m); os.chdir("/d")
+    f = os.open("a", os.O_RDWR|os.O_APPEND); os.write(f, b"inside"); os.rename("a", "/b"); os.mkdir("/e")
+    os._exit(0)
+assert os.wait()[1] == 0
+f = os.open(m + "/b", os.O_RDWR); os.read(f, 100); os.write(f, b"outside"); os.rmdir(m + "/e")
+`
+		_, stderr, status := e.records(t, []string{"--backend", backend}, "python3", "-I", "-S", "-c", program, at)
+		if status != 0 {
+			t.Fatalf("status %d\n%s", status, stderr)
+		}
+		out := e.says(t, "print", "a.tape", "--filter", "op = write and path = "+quoted(filepath.Join(at, "b")))
+		if strings.Count(out, "write(") != 1 {
+			t.Errorf("want the write outside by the name m/b:\n%s", out)
+		}
+		out = e.says(t, "print", "a.tape", "--filter", "op = write and path under "+quoted(at))
+		if strings.Count(out, "write(") != 2 {
+			t.Errorf("want both writes below m:\n%s", out)
+		}
+		if out, stderr, err := e.try(t, e.iotape, "replay", "a.tape", "--into", "again", "--verify"); err != nil {
+			t.Errorf("replay: %v\n%s%s", err, out, stderr)
+		}
+	})
 }
