@@ -122,9 +122,9 @@ put('low/a', 'a'); put('low/b', 'b')
 	}
 }
 
-// TestReplayOverlayBefore records what is done in an overlay that was mounted before the recording, as the root directory
-// of a container is: from inside (chroot in a mount namespace) and from outside. A file has one name, the host's, beside
-// the one inside, and a replay agrees.
+// TestReplayOverlayBefore records what is done in an overlay that was mounted before the recording, as the root
+// directory of a container is: from inside (chroot in a mount namespace) and from outside. A file has one name, the
+// host's, beside the one inside, and a replay agrees.
 func TestReplayOverlayBefore(t *testing.T) {
 	testenv.Short(t, "records a program with every back end")
 	testenv.NeedRoot(t)

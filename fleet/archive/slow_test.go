@@ -110,7 +110,8 @@ func TestArchiveInFailingS3(t *testing.T) {
 			t.Logf("%d faults of %d requests, %s, %d tapes: %v", faults.Load(), requests.Load(),
 				time.Since(began).Round(time.Millisecond), res.Tapes, err)
 			if faults.Load() == 0 || requests.Load() > 200 {
-				t.Errorf("%d faults of %d requests; want some, and no endless repetition", faults.Load(), requests.Load())
+				t.Errorf("%d faults of %d requests; want some, and no endless repetition",
+					faults.Load(), requests.Load())
 			}
 			if tt.ends && errors.Is(err, context.DeadlineExceeded) {
 				t.Error("the run does not end")

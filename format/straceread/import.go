@@ -46,7 +46,8 @@ var ErrNotStrace = fmt.Errorf("no system calls in it: %w", trace.ErrNotATrace)
 // process whose lines have no number, 0 if that is not known.
 func Import(r io.Reader, pid uint32, w *format.Writer, done *format.Done) error {
 	w.Unsorted = true // a child's lines may come before its maker's call returns
-	x := &importer{w: w, done: done, main: pid, threads: map[uint32]*thread{}, handles: map[string]bool{}, values: map[valueKey]uint64{},
+	x := &importer{w: w, done: done, main: pid, threads: map[uint32]*thread{},
+		handles: map[string]bool{}, values: map[valueKey]uint64{},
 		links: map[string]string{}}
 	br := bufio.NewReaderSize(r, 1<<20)
 	head, _ := br.Peek(br.Size())

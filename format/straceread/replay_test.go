@@ -38,7 +38,8 @@ stat("/t/lib/b", {st_mode=S_IFREG|0644, st_size=0, ...}) = 0
 `
 )
 
-// TestCallsByNumber imports calls that strace did not know. That they are not made is said: they may have changed the tree.
+// TestCallsByNumber imports calls that strace did not know. That they are not made is said: they may have changed
+// the tree.
 func TestCallsByNumber(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.strace")
 	text := started + "openat(AT_FDCWD, \"/t/f\", O_RDWR|O_CREAT|O_EXCL, 0600) = 3\n" +
@@ -47,7 +48,9 @@ func TestCallsByNumber(t *testing.T) {
 		t.Fatal(err)
 	}
 	tape, _ := formattest.One(t, &Format, path)
-	rep, err := replay.Run(t.Context(), tape, &replay.Options{Into: filepath.Join(t.TempDir(), "into"), Checks: replay.CheckAll})
+	rep, err := replay.Run(t.Context(), tape, &replay.Options{
+		Into: filepath.Join(t.TempDir(), "into"), Checks: replay.CheckAll,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

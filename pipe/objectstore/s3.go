@@ -56,7 +56,8 @@ func openS3(ctx context.Context, where string) (*s3, error) {
 		return nil, fmt.Errorf("%s: %w", where, err)
 	}
 	client, err := minio.New(u.Host, &minio.Options{
-		Secure: u.Scheme == "https", Transport: transport, Region: cmp.Or(os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION")),
+		Secure: u.Scheme == "https", Transport: transport,
+		Region: cmp.Or(os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION")),
 		Creds: credentials.NewChainCredentials([]credentials.Provider{
 			&credentials.EnvAWS{}, &credentials.EnvMinio{}, &credentials.FileAWSCredentials{}, &credentials.IAM{},
 		}),

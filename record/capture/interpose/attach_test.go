@@ -178,7 +178,7 @@ func attachCycles() int {
 // TestAttach attaches to a program under load and leaves it, again and again: the program sees nothing of it, it is
 // as before, and each recording has all that happened in between.
 func TestAttach(t *testing.T) {
-	r := start(t, "../../ptrace/testdata/attached", "0")
+	r := start(t, "../../ptrace/testdata/attached", "0", "stops")
 	calls, fast, cycles := 0, 0, attachCycles()
 	for i := range cycles {
 		before := r.state(t)
@@ -247,7 +247,7 @@ func TestAttachKilled(t *testing.T) {
 		if i%4 == 3 {
 			source, file = "ownsys", "numbers"
 		}
-		r := start(t, source, "0")
+		r := start(t, source, "0", "stops")
 		cmd := exec.Command("/proc/self/exe")
 		cmd.Env = append(os.Environ(), fmt.Sprint(attachTo, "=", r.pid))
 		out, err := cmd.StdoutPipe()

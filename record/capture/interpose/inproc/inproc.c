@@ -32,7 +32,7 @@ enum {
 	SPINS = 200,
 	SA_RESTORER = 0x04000000,
 	SIGSYS = 31, SIG_BLOCK = 0, SIG_UNBLOCK = 1, SIG_SETMASK = 2, SIG_IGN = 1, EFAULT = 14,
-	NR_MPROTECT = 10, NR_SIGACTION = 13, NR_SIGMASK = 14, NR_GETPID = 39, NR_GETTID = 186, NR_TGKILL = 234,
+	NR_MPROTECT = 10, NR_SIGACTION = 13, NR_SIGMASK = 14, NR_GETPID = 39, NR_GETTID = 186, NR_TGKILL = 234, NR_RESTART = 219,
 	NR_SIGSUSPEND = 130, NR_PSELECT6 = 270, NR_PPOLL = 271, NR_IO_PGETEVENTS = 333,
 	SYS_USER_DISPATCH = 2,
 	FRAME_MASK = 296, /* where rt_sigreturn finds the mask: struct ucontext, uc_sigmask */
@@ -842,7 +842,7 @@ struct siginfo {
 /* struct ucontext of the kernel, as far as it matters. */
 struct context {
 	u64 head[5];
-	u64 registers[16], rip;
+	u64 registers[16], rip; /* from r8 on; 13 is rax */
 	u64 rest[15];
 	u64 mask;
 };
@@ -877,7 +877,11 @@ HIDDEN u64 orphaned(s32 sig, const struct siginfo *info, struct context *context
 	}
 	if (context->rip != info->call)
 		return 0; /* the tracer had sent it on */
-	if (context->rip != (u64)trap_end)
+	if (context->rip == (u64)trap_end)
+		return 0;
+	if (context->registers[13] == NR_RESTART) /* after the way back from here it would fail (restore_sigcontext) */
+		context->registers[13] = (u64)own_call(NR_RESTART, 0, 0, 0, 0);
+	else
 		context->rip -= 2; /* again */
 	return 0;
 }
