@@ -44,9 +44,7 @@ func (x *importer) call(t *thread, text string, enter, resumed uint64, dumps [][
 		x.done.LeftOut("calls of "+clip(called)+", which is not known", 1)
 		return nil
 	}
-	if strings.HasPrefix(name, "syscall_") && op != event.OpUnknown {
-		args = args[:min(len(args), len(event.Lookup(op).Args))] // all six are shown
-	}
+	args = ofNumber(name, op, args)
 	dumped(args, op, dumps)
 	x.calls++
 	x.done.Records++
@@ -87,6 +85,14 @@ func (x *importer) call(t *thread, text string, enter, resumed uint64, dumps [][
 		return err
 	}
 	return x.after(t, c, &r)
+}
+
+// ofNumber returns the arguments that a call has: if strace did not know it, all six registers are shown.
+func ofNumber(name string, op event.Op, args []field) []field {
+	if !strings.HasPrefix(name, "syscall_") || op == event.OpUnknown {
+		return args
+	}
+	return args[:min(len(args), len(event.Lookup(op).Args))]
 }
 
 // clip shortens what a file says for a message.

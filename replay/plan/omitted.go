@@ -35,18 +35,12 @@ func (p *Planner) findOmission(t *Task) {
 			}
 		}
 	}
-	if f := effect.ChangedFile(ev); f != nil && (p.lost(f) || p.unknown(f) && !ev.Traffic().Writes) {
+	if f := effect.ChangedFile(ev); f != nil && p.lost(ev, f) {
 		t.Omits = true
 		if t.Why == whySimulated {
 			t.Why = whyLost
 		}
 	}
-}
-
-// unknown reports whether nothing is known of a file with a name, as in traces of others: its attributes may be
-// compared, or used, by name.
-func (p *Planner) unknown(f *event.File) bool {
-	return !f.Known && strings.HasPrefix(f.Path, "/") && !effect.Virtual(f.Path) && !p.outside[f.Open]
 }
 
 // tooLittle reports whether a call that succeeded is not made because the trace lacks its name or a number.
@@ -74,11 +68,15 @@ func changes(ev *event.Event) bool {
 }
 
 // lost reports whether a descriptor is of a file in the tree, although the replay does not have
-// it, or does not make what is done with it.
-func (p *Planner) lost(f *event.File) bool {
-	if !f.Known || f.Nlink == 0 || effect.Virtual(f.Path) || p.outside[f.Open] {
+// it, or does not make what is done with it. Of a file of which nothing is known, as in traces of others, the
+// attributes count: they may be used by name.
+func (p *Planner) lost(ev *event.Event, f *event.File) bool {
+	if effect.Virtual(f.Path) || p.outside[f.Open] {
 		return false
 	}
+	if !f.Known {
+		return strings.HasPrefix(f.Path, "/") && !ev.Traffic().Writes
+	}
 	typ := effect.TypeOf(f.Mode)
-	return typ == tree.File || typ == tree.Dir
+	return f.Nlink > 0 && (typ == tree.File || typ == tree.Dir)
 }
