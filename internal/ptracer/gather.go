@@ -35,7 +35,7 @@ type Thread struct{ PID, TID int }
 // a stop (signal(7)), on amd64; on arm64 such a call ends with EINTR.
 func (tr *Engine) Gather(find func() []Thread, refused func(Thread, error) error, still func()) error {
 	h := tr.h
-	tr.h, tr.gathering = &Handler{Clock: h.Clock}, true
+	tr.h, tr.gathering = &Handler{}, true
 	failed := map[Thread]bool{}
 	for {
 		found := false

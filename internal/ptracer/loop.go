@@ -151,10 +151,10 @@ func (tr *Engine) add(tid, pid int) *Tracee {
 }
 
 func (tr *Engine) clock() uint64 {
-	if tr.h.Clock == nil {
+	if tr.given.Clock == nil {
 		return 0
 	}
-	return tr.h.Clock()
+	return tr.given.Clock()
 }
 
 func (tr *Engine) handle(tid int, ws unix.WaitStatus, seen uint64) {

@@ -190,8 +190,9 @@ type Handler struct {
 
 // Engine runs one command.
 type Engine struct {
-	cmd Command
-	h   *Handler
+	cmd   Command
+	h     *Handler // what is told now: given, or one without callbacks
+	given *Handler // to New: other goroutines ask its clock
 
 	tid     int // of the tracing thread
 	root    int // the command's process
@@ -235,7 +236,7 @@ type earlyStop struct {
 // New returns a tracer for a command. h may be changed until Run is called.
 func New(cmd *Command, h *Handler) *Engine {
 	return &Engine{
-		cmd: *cmd, h: h, kick: make(chan struct{}, 1), called: make(chan struct{}, 1),
+		cmd: *cmd, h: h, given: h, kick: make(chan struct{}, 1), called: make(chan struct{}, 1),
 		tracees: map[int]*Tracee{}, early: map[int]earlyStop{}, dead: map[int]unix.WaitStatus{},
 	}
 }

@@ -168,6 +168,11 @@ func (r *runs) attach(t *testing.T, long time.Duration) *recording {
 	return rec
 }
 
+// leftCode reports whether the recording says that it could not take its code out of a process.
+func (r *recording) leftCode() bool {
+	return strings.Contains(strings.Join(r.notes, "\n"), "go on with code of the recording")
+}
+
 func attachCycles() int {
 	if testing.Short() {
 		return 10
@@ -183,14 +188,17 @@ func TestAttach(t *testing.T) {
 	for i := range cycles {
 		before := r.state(t)
 		rec := r.attach(t, 5*time.Millisecond)
-		if after := r.state(t); after != before {
-			t.Fatalf("recording %d changed the program: %v", i, changes(before, after))
-		}
-		n := checkNumbers(t, rec, r, 4)
-		if calls += n; len(rec.notes) == 0 {
+		calls += checkNumbers(t, rec, r, 4)
+		if len(rec.notes) == 0 {
 			fast++
 		} else {
 			t.Log(i, rec.notes)
+		}
+		if rec.leftCode() { // a thread did not stop in time: it goes on all the same
+			r.ends(t)
+			r = start(t, "../../ptrace/testdata/attached", "0", "stops")
+		} else if after := r.state(t); after != before {
+			t.Fatalf("recording %d changed the program: %v", i, changes(before, after))
 		}
 	}
 	r.ends(t)
@@ -208,13 +216,16 @@ func TestAttachOwnHandler(t *testing.T) {
 	for i := range attachCycles() {
 		before := r.state(t)
 		rec := r.attach(t, 3*time.Millisecond)
-		if after := r.state(t); after != before {
-			t.Fatalf("recording %d changed the program: %v", i, changes(before, after))
-		}
 		if len(rec.notes) > 0 {
 			t.Log(i, rec.notes)
 		}
 		checkNumbers(t, rec, r, 1)
+		if rec.leftCode() {
+			r.ends(t)
+			r = start(t, "ownsys")
+		} else if after := r.state(t); after != before {
+			t.Fatalf("recording %d changed the program: %v", i, changes(before, after))
+		}
 	}
 	r.ends(t)
 	checkFile(t, r.dir+"/numbers")
