@@ -122,9 +122,6 @@ func decode(t testing.TB, stream []byte) *recording {
 			if err := rec.Decode(body); err != nil {
 				t.Fatalf("record: %v", err)
 			}
-			if rec.Type == trace.RecLoss { // with a reason of its own
-				r.lost += rec.Count
-			}
 			k := key{rec.TID, rec.Enter}
 			if at := max(rec.Exit, rec.Enter); !own && rec.Type != trace.RecData && rec.Type != trace.RecEnter &&
 				at < complete {
