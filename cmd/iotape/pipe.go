@@ -19,6 +19,7 @@ import (
 	"github.com/iotape/iotape/pipe/chain"
 	"github.com/iotape/iotape/pipe/sink"
 	"github.com/iotape/iotape/pipe/tool"
+	"github.com/iotape/iotape/pipe/wholefile"
 )
 
 // piping is what to do to a stream.
@@ -137,7 +138,20 @@ func (p *piping) open(ctx context.Context, c *cli.Console) (io.WriteCloser, erro
 	return sink.Open(ctx, p.to, &sink.Options{Stdout: c.Out, New: true})
 }
 
+// write writes what f writes. A new file gets its name when it is whole; f has written around what was found to be wrong
+// with the input.
 func (p *piping) write(ctx context.Context, c *cli.Console, f func(w io.Writer) error) error {
+	if _, err := os.Lstat(p.to); sink.IsFile(p.to) && errors.Is(err, os.ErrNotExist) {
+		wholefile.RemoveLeft(p.to)
+		out, err := wholefile.Create(p.to)
+		if err != nil {
+			return err
+		}
+		if err = f(out); err == nil || errors.As(err, new(*tool.BlockError)) {
+			err = errors.Join(err, out.CommitNew())
+		}
+		return errors.Join(err, out.Close())
+	}
 	out, err := p.open(ctx, c)
 	if err != nil {
 		return err

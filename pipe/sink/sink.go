@@ -64,6 +64,12 @@ func Open(ctx context.Context, name string, o *Options) (io.WriteCloser, error) 
 	return w, nil
 }
 
+// IsFile reports whether a destination is a plain name of a file: neither standard output nor one with a scheme.
+func IsFile(name string) bool {
+	scheme, _, _ := strings.Cut(name, ":")
+	return name != "-" && !schemes[scheme] && !strings.Contains(name, "://")
+}
+
 var schemes = map[string]bool{"file": true, "device": true, "unix": true, "tcp": true, "tls": true}
 
 // open opens what is no plain file.
