@@ -138,8 +138,8 @@ func (p *piping) open(ctx context.Context, c *cli.Console) (io.WriteCloser, erro
 	return sink.Open(ctx, p.to, &sink.Options{Stdout: c.Out, New: true})
 }
 
-// write writes what f writes. A new file gets its name when it is whole; f has written around what was found to be wrong
-// with the input.
+// write writes what f writes. A new file gets its name when it is whole. What was found to be wrong with the
+// input, f has written around.
 func (p *piping) write(ctx context.Context, c *cli.Console, f func(w io.Writer) error) error {
 	if _, err := os.Lstat(p.to); sink.IsFile(p.to) && errors.Is(err, os.ErrNotExist) {
 		wholefile.RemoveLeft(p.to)
