@@ -225,19 +225,26 @@ func ReadDirOwn(path string, parts int) ([]fs.DirEntry, error) {
 	return d.ReadDir(-1)
 }
 
+// parentOwn opens the directory of a path whose last parts are below a directory, nil if there is none. name is the
+// last part.
+func parentOwn(path string, parts int) (d *os.File, name string, err error) {
+	root, name := Below(path, parts)
+	d, err = DirBelow(root, filepath.Dir(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, "", nil
+	}
+	return d, filepath.Base(name), err
+}
+
 // UnlinkOwn removes a file or link, and no directory, whose last parts are below a directory. That nothing has the name
 // is no error.
 func UnlinkOwn(path string, parts int) error {
-	root, name := Below(path, parts)
-	d, err := DirBelow(root, filepath.Dir(name))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
+	d, name, err := parentOwn(path, parts)
+	if err != nil || d == nil {
 		return err
 	}
 	defer d.Close()
-	if err := unix.Unlinkat(int(d.Fd()), filepath.Base(name), 0); err != nil && err != unix.ENOENT {
+	if err := unix.Unlinkat(int(d.Fd()), name, 0); err != nil && err != unix.ENOENT {
 		return &fs.PathError{Op: "remove", Path: path, Err: err}
 	}
 	return nil
@@ -246,12 +253,8 @@ func UnlinkOwn(path string, parts int) error {
 // RemoveOwn removes a file, or a directory with all that is in it, whose last parts are below a directory. It follows
 // no link. That nothing has the name is no error.
 func RemoveOwn(path string, parts int) error {
-	root, name := Below(path, parts)
-	d, err := DirBelow(root, filepath.Dir(name))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
+	d, name, err := parentOwn(path, parts)
+	if err != nil || d == nil {
 		return err
 	}
 	defer d.Close()
@@ -260,5 +263,5 @@ func RemoveOwn(path string, parts int) error {
 		return err
 	}
 	defer r.Close()
-	return r.RemoveAll(filepath.Base(name))
+	return r.RemoveAll(name)
 }
