@@ -15,7 +15,7 @@ STAMP := -buildvcs=false -ldflags "-X github.com/iotape/iotape/internal/buildinf
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup setup-test build generate generate-check fmt-check vet staticcheck gotestsum sbom vulncheck check test demo bench accuracy fuzz fuzz-blind mutate soak dist test-dist test-kernels clean
+.PHONY: help setup setup-test build generate generate-check fmt-check vet staticcheck gotestsum sbom vulncheck check prepare test demo bench accuracy fuzz mutate soak dist test-dist test-kernels clean
 
 test-kernels: ## boots Debian's kernels under qemu, and records there; skips if it cannot
 	@scripts/test-kernels.sh
@@ -71,20 +71,23 @@ check: setup fmt-check vet ## the fast lane, under three minutes: format, vet, s
 fuzz: ## every parser's fuzz target, FUZZ_SECONDS each
 	@scripts/fuzz.sh $(FUZZ_SECONDS)
 
-fuzz-blind: ## a second of each fuzz target, without coverage: no second build of everything
-	@scripts/fuzz.sh --blind 1
-
 mutate: ## changes each foreign sample MUTATIONS times, and runs everything over each; some hours
 	IOTAPE_MUTATIONS=$(MUTATIONS) $(GO) test -count=1 -timeout 0 -v -run '^TestNoPanic$$' ./e2e/hostile
 
 soak: setup-test build ## an hour of everything, and whether programs grow; SOAK=24h for a day
 	IOTAPE_SOAK=$(SOAK) $(GO) test -count=1 -timeout 0 -v -run '^TestSoak$$' ./e2e/fleet
 
+# Installing waits for the network and the disk; what needs processors goes on meanwhile.
+prepare: setup
+	@mkdir -p bin; scripts/setup.sh --test >bin/setup.log 2>&1 & installing=$$!; status=0; \
+	$(MAKE) --no-print-directory fmt-check gotestsum vet staticcheck build || status=$$?; \
+	wait $$installing || status=$$?; cat bin/setup.log; exit $$status
+
 # Real programs race with each other, and two cores are few: up to five tests may fail once
 # and have to pass alone then. The summary names them all the same, and what was skipped.
 # Vet was run before. The packages that take longest begin first. The race detector waits for a second at the end of each test program unless
 # it is told not to.
-test: setup-test fmt-check vet staticcheck gotestsum generate-check build fuzz-blind ## everything: set-up, linters, generated files, a second of each fuzz target, all tests with -race, end to end
+test: prepare generate-check ## everything: set-up, linters, generated files, all tests with -race, end to end
 	GORACE=atexit_sleep_ms=0 bin/gotestsum --format standard-quiet --rerun-fails=1 --rerun-fails-max-failures=5 --rerun-fails-abort-on-data-race --packages './e2e/... ./record/capture/... ./store/... ./transform/... ./...' -- -race -vet=off -ldflags=-w -timeout $(TEST_TIMEOUT)
 
 demo: setup build ## records a real program, shows the statistics, replays it, prints the verdict

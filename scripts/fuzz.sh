@@ -1,15 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# fuzz.sh [--blind] [SECONDS [TARGET...]]: fuzzes every parser for so long (60 if not given), two
+# fuzz.sh [SECONDS [TARGET...]]: fuzzes every parser for so long (60 if not given), two
 # packages at a time. A target is FuzzName or ./package:FuzzName; all if none is given. What
-# is found is in the package's testdata/fuzz, to be committed with what mends it. With --blind
-# the inputs are not chosen by what they reach: that needs no second build of every package,
-# which takes longer than seconds of fuzzing are worth.
+# is found is in the package's testdata/fuzz, to be committed with what mends it.
 set -eu -o pipefail
 cd "$(dirname "$0")/.."
-build="-fuzz ."
-[ "${1:-}" = --blind ] && { build=; shift; }
-export build seconds=${1:-60}
+export seconds=${1:-60}
 shift || true
 
 targets() {
@@ -47,8 +43,7 @@ package() {
 	local dir status=0 package=$1
 	shift
 	dir=$(mktemp -d)
-	# shellcheck disable=SC2086
-	go test -c -vet=off -ldflags=-w $build -o "$dir/fuzz.test" "$package"
+	go test -c -vet=off -ldflags=-w -fuzz . -o "$dir/fuzz.test" "$package"
 	for target in "$@"; do
 		one "$dir/fuzz.test" "$package" "$target" || status=1
 	done
