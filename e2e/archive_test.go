@@ -181,7 +181,7 @@ func TestArchiveKilled(t *testing.T) {
 	took := time.Since(started)
 	random := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
 	killed := 0
-	for i := range 12 {
+	for i := range 6 {
 		for host := range 2 {
 			h := fmt.Sprintf("h%d", host)
 			want[h+"/"+c.stage(h, uint64(i+2), staging.ReasonStop, stream)]++

@@ -23,10 +23,7 @@ import (
 func TestKilledCommands(t *testing.T) {
 	t.Parallel()
 	iotape := testenv.Iotape(t)
-	moments := 4
-	if testing.Short() {
-		moments = 2
-	}
+	moments := 2
 	if n, err := strconv.Atoi(os.Getenv("IOTAPE_REPEAT")); err == nil {
 		moments = n
 	}

@@ -85,7 +85,7 @@ func (e *env) recordCluster(t *testing.T, prog, backend, net string, wild bool) 
 	}
 }
 
-// pairs loads the tapes in all orders, as they are and changed in several ways.
+// pairs loads the tapes in several orders, as they are and changed in several ways.
 func (e *env) pairs(t *testing.T) {
 	t.Helper()
 	for _, c := range []struct {
@@ -124,7 +124,7 @@ func (e *env) pairs(t *testing.T) {
 				tapes = append(tapes, tape)
 			}
 			first := ""
-			for n, order := range permutations(len(tapes)) {
+			for n, order := range someOrders(len(tapes)) {
 				list := make([]*trace.Tape, len(tapes))
 				for i, k := range order {
 					list[i] = tapes[k]
@@ -171,17 +171,19 @@ func findings(t *testing.T, tapes []*trace.Tape, order []int) string {
 	return strings.Join(lines, "\n")
 }
 
-// permutations returns all orders of n things, the given one first.
-func permutations(n int) (all [][]int) {
-	if n == 0 {
-		return [][]int{nil}
-	}
-	for _, p := range permutations(n - 1) {
-		for at := n - 1; at >= 0; at-- {
-			all = append(all, slices.Insert(slices.Clone(p), at, n-1))
+// someOrders returns n things as given, turned by each number, and backwards. All orders of made-up tapes
+// are tried by TestOrderOfTapes (analyze/flow): loading these takes too long for that.
+func someOrders(n int) (some [][]int) {
+	for first := range n {
+		var order []int
+		for i := range n {
+			order = append(order, (first+i)%n)
 		}
+		some = append(some, order)
 	}
-	return all
+	backwards := slices.Clone(some[0])
+	slices.Reverse(backwards)
+	return append(some, backwards)
 }
 
 // withoutEnds copies a tape as earlier versions recorded it: the names of sockets do not say their
