@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 )
 
@@ -11,8 +12,29 @@ import (
 // systems, and replays each in every order.
 func TestReplayTools(t *testing.T) {
 	t.Parallel()
-	rows := append(tools[:len(tools):len(tools)], fioRows()...)
-	runRows(t, append(rows, stressRows()...))
+	runRows(t, slices.Concat(tools, fioRows(), stressRows(), runtimeRows()))
+}
+
+// runtimeRows are programs that use the file API of their run-time from one end to the other.
+func runtimeRows() (rows []row) {
+	// Compilers find their caches and settings at home.
+	const home = `HOME=$(getent passwd "$(id -u)" | cut -d: -f6) `
+	for _, r := range []row{
+		{name: "java", needs: []string{"java", "javac"}, prep: `javac -d . $ROOT/e2e/testdata/runtimes/UseFiles.java`,
+			run: `java -cp . UseFiles`},
+		{name: "go", needs: []string{"go"}, prep: home + `GOFLAGS= go build -o files $ROOT/e2e/testdata/runtimes/files.go`, run: `./files`},
+		{name: "node", needs: []string{"node"}, run: `node $ROOT/e2e/testdata/runtimes/files.js`},
+		{name: "python", needs: []string{"/usr/bin/python3"}, run: `/usr/bin/python3 $ROOT/e2e/testdata/runtimes/files.py`},
+		{name: "rust", needs: []string{"rustc"}, prep: home + `rustc -O -o files $ROOT/e2e/testdata/runtimes/files.rs`, run: `./files`},
+	} {
+		r.name += "-files"
+		name := r.name
+		for _, r.backend = range []string{"ebpf", "interpose"} {
+			r.name = name + "/" + r.backend
+			rows = append(rows, r)
+		}
+	}
+	return rows
 }
 
 var tools = []row{

@@ -33,6 +33,8 @@ for arg; do
 		# What the page of iotape serve is tested in.
 		want+=" chromium fonts-dejavu-core"
 		command -v npm >/dev/null || want+=" npm"
+		command -v javac >/dev/null || want+=" default-jdk-headless"
+		command -v rustc >/dev/null || want+=" rustc"
 		[ "$(uname -m)" != x86_64 ] || want+=" gcc-multilib musl-tools" ;; # programs of 32 bits, and of another C library
 	--bench) want+=" strace linux-perf bpftrace sqlite3 zstd xz-utils fio postmark postgresql" bench=1 dbbench=1 ;;
 	--accuracy) want+=" openmpi-bin libopenmpi-dev postgresql rocksdb-tools" ;;

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Uses the file API of Node's run-time in the working directory.
+const fs = require('fs'), path = require('path'), zlib = require('zlib'), { pipeline } = require('stream/promises');
+const { spawnSync } = require('child_process');
+const p = fs.promises;
+(async () => {
+  await p.mkdir('node/deep/er', { recursive: true, mode: 0o750 });
+  const dir = await p.mkdtemp('node/tmp-');
+  const one = 'node/deep/one';
+  await p.writeFile(one, 'one\n'.repeat(5000), { mode: 0o640 });
+  await p.appendFile(one, Buffer.alloc(300, 'x'));
+  await p.copyFile(one, dir + '/copy');
+  await p.copyFile(one, dir + '/clone', fs.constants.COPYFILE_FICLONE);
+  await p.copyFile(one, dir + '/clone', fs.constants.COPYFILE_EXCL).catch(() => {});
+  await p.link(one, dir + '/hard');
+  await p.symlink('../deep/one', dir + '/soft');
+  await p.symlink('/nowhere/at/all', dir + '/dangling');
+  await p.readlink(dir + '/soft'); await p.realpath(dir + '/soft');
+  await p.utimes(one, 1600000000.5, 1500000000.25);
+  await p.lutimes(dir + '/soft', 1400000000, 1300000000);
+  await p.chmod(one, 0o600);
+  await p.chown(one, process.getuid(), process.getgid());
+  await p.lchown(dir + '/soft', process.getuid(), process.getgid());
+  await p.truncate(dir + '/copy', 1000);
+  await p.truncate(dir + '/copy', 30000);
+  const h = await p.open(dir + '/handle', 'wx+', 0o666);
+  await h.writev([Buffer.from('a'), Buffer.from('bc'), Buffer.alloc(5000, 'd')]);
+  await h.writev([Buffer.from('at'), Buffer.from('here')], 20000);
+  await h.write('text', 10, 'utf16le');
+  await h.readv([Buffer.alloc(3), Buffer.alloc(100)], 1);
+  await h.datasync(); await h.sync();
+  await h.truncate(15000);
+  await h.utimes(1000, 2000);
+  await h.chmod(0o644);
+  await h.stat({ bigint: true });
+  await h.close();
+  await pipeline(fs.createReadStream(one, { highWaterMark: 1000, start: 50, end: 9000 }), zlib.createGzip(), fs.createWriteStream(dir + '/z.gz'));
+  await pipeline(fs.createReadStream(dir + '/z.gz'), zlib.createGunzip(), fs.createWriteStream(dir + '/unz', { flags: 'a', mode: 0o600 }));
+  await p.cp('node/deep', dir + '/tree', { recursive: true, preserveTimestamps: true });
+  await Promise.all([...Array(40).keys()].map(async i => {
+    await p.mkdir(dir + '/m/' + i % 7, { recursive: true });
+    await p.writeFile(`${dir}/m/${i % 7}/${i}`, 'x'.repeat(i * 100));
+  }));
+  for await (const e of await p.opendir(dir + '/m', { bufferSize: 3 })) e.isDirectory();
+  await p.readdir(dir, { withFileTypes: true, recursive: true });
+  await p.rename(dir + '/m/0', dir + '/m/zero');
+  await p.rm(dir + '/m/1', { recursive: true });
+  await p.rm(dir + '/none', { force: true });
+  await p.rmdir(dir + '/m').catch(() => {});
+  await p.access(dir, fs.constants.W_OK);
+  await p.statfs(dir);
+  const w = fs.watch('node/deep'); fs.writeFileSync('node/deep/watched', ''); await new Promise(r => setTimeout(r, 50)); w.close();
+  const fd = fs.openSync(dir + '/sync', 'a+');
+  for (let i = 0; i < 200; i++) fs.writeSync(fd, `line ${i}\n`);
+  fs.fsyncSync(fd); fs.readSync(fd, Buffer.alloc(20), 0, 20, 5); fs.ftruncateSync(fd, 700); fs.closeSync(fd);
+  spawnSync('sh', ['-c', 'cat; echo err >&2'], { stdio: [fs.openSync(one, 'r'), fs.openSync(dir + '/out', 'w'), fs.openSync(dir + '/err', 'w')] });
+  const tmp = dir + '/.atomic-' + process.pid; fs.writeFileSync(tmp, 'new', { flush: true }); fs.renameSync(tmp, dir + '/atomic');
+  fs.unlinkSync(dir + '/hard');
+  const ws = fs.createWriteStream(dir + '/stream'); ws.cork(); for (let i = 0; i < 100; i++) ws.write('chunk ' + i); ws.uncork(); await new Promise(r => ws.end(r));
+})().catch(e => { console.error(e); process.exit(1); });
