@@ -75,6 +75,9 @@ func (s *stream) read(ctx context.Context, fr frames, progress func(done int64))
 			return err
 		}
 	}
+	if s.stats.Head == nil && fr.Offset() == 0 {
+		return trace.ErrEmpty
+	}
 	if s.stats.Head == nil {
 		return fmt.Errorf("stream without a head frame: %w", trace.ErrTruncated)
 	}

@@ -15,6 +15,7 @@ var (
 	ErrCorrupt   = errors.New("data is damaged")
 	ErrTruncated = errors.New("data ends early")
 	ErrNotATrace = errors.New("not an iotape trace")
+	ErrEmpty     = errors.New("the stream is empty: nothing was recorded") // it has 0 bytes
 	ErrNewer     = errors.New("written by a newer version of iotape")
 )
 

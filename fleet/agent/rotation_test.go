@@ -235,7 +235,7 @@ func TestKilledGoingOn(t *testing.T) {
 			t.Fatal(err)
 		}
 		if list[4].Stream != name(2) || list[4].Number != 2 || e.Reason != staging.ReasonKilled || e.Events != 0 ||
-			e.Lost() != 0 || about.Previous != name(2) {
+			e.Lost() != 0 || e.Complete || about.Previous != name(2) {
 			t.Errorf("after step %d the second stream ended so: %+v, %+v; the next began so: %+v",
 				step, list[4], e, about)
 		}

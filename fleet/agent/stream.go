@@ -325,7 +325,8 @@ func (s *stream) end(reason staging.Reason, detail string) error {
 // declare says how the stream ends.
 func (s *stream) declare(reason staging.Reason, detail string) *staging.End {
 	e := &staging.End{Version: staging.Version, Reason: reason, Detail: detail, LastBatch: s.number + 1,
-		Events: s.before, Complete: len(s.losses) == 0}
+		Events: s.before}
+	e.Complete = len(s.losses) == 0 && reason != staging.ReasonKilled && reason != staging.ReasonReboot
 	for _, r := range slices.Sorted(maps.Keys(s.losses)) {
 		e.Losses = append(e.Losses, staging.Loss{Reason: r, Events: s.losses[r]})
 	}

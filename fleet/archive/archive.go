@@ -256,6 +256,10 @@ func (r *run) finish(ctx context.Context, j *job) error {
 	for _, s := range steps[at:] {
 		err := s.do(ctx, j)
 		switch {
+		case errors.Is(err, trace.ErrEmpty) && j.Plan.Events == 0:
+			r.Note(fmt.Sprintf("stream %s of %s has no events, and no tape is made: %s", j.Plan.Streams[0],
+				j.Plan.Assembly.Host, j.Plan.Incomplete))
+			return r.remove(j)
 		case errors.Is(err, sealing.ErrNothingFits):
 			r.Note(fmt.Sprintf("%s: %v", j.Plan.Streams[0], err))
 			return r.remove(j)

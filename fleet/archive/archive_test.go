@@ -327,6 +327,33 @@ func TestManifest(t *testing.T) {
 	}
 }
 
+// TestEmpty archives what agents leave that are killed when a stream begins. There is no tape, and nothing to look
+// into, unless events were in the stream.
+func TestEmpty(t *testing.T) {
+	for _, events := range []uint64{0, 3} {
+		data, store := t.TempDir(), newStore(t)
+		stage(t, data, "a", 1, 7, 0, 0, staging.ReasonKilled, func(_ *staging.About, e *staging.End) {
+			e.Complete, e.Events = false, events
+		})
+		var said []string
+		res, err := Run(t.Context(), &Options{Data: data, Store: store,
+			Note: func(line string) { said = append(said, line) }})
+		if err != nil || res.Tapes != 0 || res.Refused != int(min(events, 1)) {
+			t.Errorf("with %d events: %+v, %v", events, res, err)
+		}
+		want := "has no events, and no tape is made: the stream ended before its agent ended it: agent killed"
+		if events > 0 {
+			want = "the stream is empty: nothing was recorded"
+		}
+		if all := strings.Join(said, "\n"); !strings.Contains(all, want) {
+			t.Errorf("with %d events it said:\n%s", events, all)
+		}
+		if left, err := staging.List(data); err != nil || len(left) != 0 {
+			t.Errorf("with %d events %d streams are left, %v", events, len(left), err)
+		}
+	}
+}
+
 var errKilled = errors.New("killed")
 
 // TestKilled ends a run after each of its steps in turn, as a kill would, and lets others

@@ -31,6 +31,7 @@ type Plan struct {
 	Key      string         `json:"key"`     // in the store: day=2026-11-22/host=db7/NAME.tape
 	Streams  []string       `json:"streams"` // names of the host's streams, in their order
 	Assembly trace.Assembly `json:"assembly"`
+	Events   uint64         `json:"events"` // in the streams, as their agents counted them
 	// Incomplete is what the tape lacks, "" if nothing.
 	Incomplete string `json:"incomplete,omitempty"`
 	// Headless says that the first stream continues one that is missing, "" if not.
@@ -206,6 +207,7 @@ func (g *group) plan() Plan {
 	for i := range g.streams {
 		s := &g.streams[i]
 		p.Streams = append(p.Streams, s.About.Stream)
+		p.Events += s.End.Events
 		for _, l := range s.End.Losses {
 			if _, ok := lost[l.Reason]; !ok && len(reasons) < maxLosses {
 				reasons = append(reasons, l.Reason)

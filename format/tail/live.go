@@ -43,8 +43,8 @@ func Live(ctx context.Context, in io.Reader, o *Options, l *Limits, stop func())
 	if flushErr := w.printer.w.Flush(); err == nil {
 		err = flushErr
 	}
-	if errors.Is(err, trace.ErrTruncated) { // it could not begin, or not end: the recorder says why
-		err = nil
+	if errors.Is(err, trace.ErrTruncated) || errors.Is(err, trace.ErrEmpty) {
+		err = nil // it could not begin, or not end: the recorder says why
 	}
 	if err != nil {
 		return fmt.Errorf("print the recording: %w", err)

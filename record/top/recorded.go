@@ -118,8 +118,8 @@ func (r *recorded) read(ctx context.Context, stream io.Reader) error {
 		Idle:  func() error { return nil },
 		Files: seal.Here,
 	})
-	if errors.Is(err, trace.ErrTruncated) { // it could not begin: the recorder says why
-		err = nil
+	if errors.Is(err, trace.ErrTruncated) || errors.Is(err, trace.ErrEmpty) {
+		err = nil // it could not begin: the recorder says why
 	}
 	return err
 }
