@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"sync/atomic"
 	"unsafe"
@@ -14,6 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/iotape/iotape/internal/ptracer"
+	"github.com/iotape/iotape/record/capture/running"
+	"github.com/iotape/iotape/record/internal/bpf"
 )
 
 // What runs already gets our code while all its threads stand still. One of them makes the calls that map it
@@ -66,6 +69,9 @@ func (s *session) enterAll() {
 
 // enterProcess puts our code into one.
 func (s *session) enterProcess(pid int, threads []*thread) error {
+	if frozen(pid) {
+		return errors.New("its control group is frozen")
+	}
 	caller, err := enterable(pid, threads)
 	if err != nil {
 		return err
@@ -184,6 +190,21 @@ func enterable(pid int, threads []*thread) (caller *thread, err error) {
 		return nil, errGone
 	}
 	return caller, nil
+}
+
+// frozen reports whether the control group of a process is frozen (cgroup.freeze). Its threads make no calls for us.
+func frozen(pid int) bool {
+	root, err := bpf.CgroupRoot()
+	if err != nil {
+		return false
+	}
+	for group := running.CgroupOf(pid); len(group) > 1; group = filepath.Dir(group) {
+		b, _ := os.ReadFile(filepath.Join(root, group, "cgroup.freeze")) // the root has none
+		if bytes.HasPrefix(b, []byte("1")) {
+			return true
+		}
+	}
+	return false
 }
 
 // What kcmp(2) compares.

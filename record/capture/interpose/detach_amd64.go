@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	partPatience = time.Second // for children that share their maker's memory
+	partPatience = time.Second // for children that share their maker's memory, and for what is frozen
 	partPause    = 2 * time.Millisecond
 )
 
@@ -39,8 +39,8 @@ func (s *session) leaving() {
 // would be better to do that later, unless it is told that it is late.
 func (s *session) part(late bool) bool {
 	for _, th := range s.threads {
-		if !late && th.space != nil && th.vforks() {
-			return false // its thread cannot be stopped
+		if !late && th.space != nil && (th.vforks() || frozen(th.t.PID)) {
+			return false // its thread cannot be stopped, or cannot make calls for us
 		}
 	}
 	tr := s.rec.Engine()
@@ -53,7 +53,7 @@ func (s *session) part(late bool) bool {
 	})
 	left := 0
 	for sp, threads := range spaces {
-		if !s.partFrom(sp, threads) {
+		if frozen(sp.pid) || !s.partFrom(sp, threads) {
 			s.leaveMapped(sp, threads)
 			left++
 		}
@@ -61,7 +61,7 @@ func (s *session) part(late bool) bool {
 	tr.LetGo()
 	if left > 0 && s.o.Note != nil {
 		s.o.Note(strconv.Itoa(left) + " processes go on with code of the recording in their memory, which does " +
-			"nothing any more: they could not be stopped at a safe place")
+			"nothing any more: they are frozen, or could not be stopped at a safe place")
 	}
 	return true
 }
