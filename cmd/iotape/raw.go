@@ -10,6 +10,7 @@ import (
 
 	"github.com/iotape/iotape/cmd/internal/cli"
 	"github.com/iotape/iotape/pipe/chain"
+	"github.com/iotape/iotape/pipe/wholefile"
 	"github.com/iotape/iotape/trace/raw"
 )
 
@@ -40,16 +41,16 @@ damaged recordings.`,
 				}
 				return c.Print(func(w *bufio.Writer) error { return raw.Dump(w, stream) })
 			}
-			out, err := os.OpenFile(build, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+			wholefile.RemoveLeft(build)
+			out, err := wholefile.Create(build)
 			if err != nil {
 				return err
 			}
 			defer out.Close()
 			if err := raw.Build(out, in); err != nil {
-				os.Remove(build)
 				return err
 			}
-			return out.Close()
+			return out.CommitNew()
 		},
 	}
 	cmd.Flags().StringVar(&build, "build", "", "make this `STREAM` from a text")

@@ -88,7 +88,7 @@ func Plan(path, out string) (*Job, error) {
 		}
 		j.Work = j.Out + PartialSuffix
 	}
-	return j, MustNotExist(j.Out, "choose another name with -o, or remove it")
+	return j, MustNotExist(j.Out, "choose another name, or remove it")
 }
 
 // ErrNoName is returned by Plan if no name can be derived for the tape.

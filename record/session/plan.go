@@ -241,7 +241,7 @@ func (p *Plan) CheckTape() error {
 	if p.Tape == "" {
 		return errors.New("the tape cannot be the root directory")
 	}
-	const rename = "choose another name with -o, or remove it"
+	const rename = "choose another name, or remove it"
 	if err := sealing.MustNotExist(p.Tape, rename); err != nil {
 		return err
 	}

@@ -48,7 +48,7 @@ func (r *rotation) reserve(ctx context.Context, n int) (*part, error) {
 		return t, nil
 	}
 	t := &part{tape: r.p.partName(n)}
-	if err := sealing.MustNotExist(t.tape, "choose another name with -o, or remove it"); err != nil {
+	if err := sealing.MustNotExist(t.tape, "choose another name, or remove it"); err != nil {
 		return nil, err
 	}
 	t.partial = t.tape + sealing.PartialSuffix

@@ -83,7 +83,8 @@ func hintFor(cmd *cobra.Command, err error) string {
 	case errors.Is(err, trace.ErrNewer):
 		return "use a newer iotape"
 	case errors.Is(err, replay.ErrNotEmpty):
-		return "name a new directory, or use --force for one that is not empty"
+		return "name a new directory, or remove this one (rm -r), " +
+			"which an interrupted run may have left; --force adds to what is in it"
 	case errors.As(err, &unsupported) && cmd.Name() == "top":
 		return "docs/privileges.md lists the rights that counting needs; iotape top --tape counts the events of a tape"
 	case errors.As(err, &unsupported) && needsBPF(cmd):

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/iotape/iotape/internal/hint"
 	"github.com/iotape/iotape/predicate"
 	"github.com/iotape/iotape/record/capture"
 	"github.com/iotape/iotape/record/capture/fusefs"
@@ -95,6 +96,9 @@ func Run(ctx context.Context, cfg *config.Config, o *Options) (*capture.Result, 
 		if t.plan.To == "" {
 			t.plan.Tape = t.name()
 			if err := t.plan.CheckTape(); err != nil {
+				if next := hint.Of(err); next != "" {
+					err = fmt.Errorf("%w; %s", err, next) // what is wrong with a configuration is one line
+				}
 				return nil, cfg.Errorf(t.cfg.Path+".output", "tracer %q: %v", t.cfg.Name, err)
 			}
 		}
