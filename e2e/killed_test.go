@@ -137,7 +137,7 @@ var killedElsewhere = map[string]string{
 }
 
 // makeNoFiles are commands whose result is what they print, or what other processes make.
-var makeNoFiles = strings.Fields("tail top tracers print stat report tstat users patterns sessions explain-filter diff " +
+var makeNoFiles = strings.Fields("tail top tracers print stat tstat users patterns sessions explain-filter diff " +
 	"check order fleet ops completion version help")
 
 // checkCommands requires that each command is known to make files and be killed, or to make none.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -67,7 +68,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // Open opens a spool of up to max bytes, or makes it.
 func Open(dir string, max int64) (*Spool, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := makeOwn(dir); err != nil {
 		return nil, err
 	}
 	lock, err := wholefile.OpenBelow(dir, "lock", os.O_RDWR|os.O_CREATE, 0o600)
@@ -84,6 +85,25 @@ func Open(dir string, max int64) (*Spool, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// makeOwn makes a directory, and refuses one in which others than the user and root can change what is there.
+func makeOwn(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	fi, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	st, ok := fi.Sys().(*syscall.Stat_t)
+	switch {
+	case ok && st.Uid != 0 && int(st.Uid) != os.Geteuid():
+		return fmt.Errorf("%s is of the user %d, who can change what is in it: chown it, or name another", dir, st.Uid)
+	case fi.Mode().Perm()&0o022 != 0:
+		return fmt.Errorf("others may write to %s: chmod 700 it", dir)
+	}
+	return nil
 }
 
 // load reads which items there are.
@@ -310,7 +330,10 @@ func (s *Spool) Free(number uint64) error {
 		s.segments = s.segments[1:]
 		s.bytes -= old.size
 		last--
-		errs = append(errs, old.f.Close(), os.Remove(old.f.Name()))
+		errs = append(errs, old.f.Close())
+		if err := os.Remove(old.f.Name()); !errors.Is(err, fs.ErrNotExist) { // the directory was replaced
+			errs = append(errs, err)
+		}
 	}
 	s.signal()
 	return errors.Join(errs...)

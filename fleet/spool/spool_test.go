@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 
+	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
 	"github.com/iotape/iotape/internal/testenv"
@@ -200,6 +202,64 @@ func TestDiskFull(t *testing.T) {
 	}
 	if err := s.Put(block, nil); err != nil {
 		t.Errorf("with room again: %v", err)
+	}
+}
+
+// TestDirectories opens spools in directories that others can change, or in which nothing can be made: the message
+// names the directory, and nothing is made.
+func TestDirectories(t *testing.T) {
+	testenv.NeedRoot(t)
+	change := map[string]func(dir string) error{
+		"others may write to %s: chmod 700 it": func(dir string) error { return os.Chmod(dir, 0o777) },
+		"%s is of the user 65534, who can":     func(dir string) error { return os.Chown(dir, 65534, 65534) },
+		"%s: not a directory": func(dir string) error {
+			return errors.Join(os.Remove(dir), os.WriteFile(dir, nil, 0o600))
+		},
+		"%s/lock is a symbolic link: ": func(dir string) error { return os.Symlink("/dev/null", dir+"/lock") },
+		"%s/lock: read-only file system": func(dir string) error {
+			err := unix.Mount("none", dir, "tmpfs", unix.MS_RDONLY, "mode=700")
+			t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+			return err
+		},
+	}
+	for want, f := range change {
+		dir := filepath.Join(t.TempDir(), "spool")
+		if err := errors.Join(os.Mkdir(dir, 0o700), f(dir)); err != nil {
+			t.Fatal(err)
+		}
+		s, err := Open(dir, MinBytes)
+		if want = fmt.Sprintf(want, dir); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v; want %q", err, want)
+		}
+		if err == nil {
+			s.Close()
+		}
+	}
+}
+
+// TestReplaced replaces the directory of a spool that is in use: all that was put, before and after, is there and can
+// be given back.
+func TestReplaced(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "spool")
+	s := open(t, name, 1<<30)
+	block, n := make([]byte, 1<<19), uint64(0)
+	for ; n < 20; n++ {
+		if n == 10 {
+			if err := errors.Join(os.Rename(name, name+".old"), os.Mkdir(name, 0o700)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.Put(append(block, byte(n)), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range n {
+		if b := get(t, s, i+1); b[len(b)-1] != byte(i) {
+			t.Errorf("item %d is another", i+1)
+		}
+	}
+	if err := s.Free(n); err != nil {
+		t.Error(err)
 	}
 }
 
