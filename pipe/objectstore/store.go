@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/iotape/iotape/pipe/wholefile"
 )
 
 // Store keeps files by keys: parts of a-z, A-Z, 0-9, -, _, . and = with slashes between
@@ -76,7 +78,7 @@ func (d directory) Put(ctx context.Context, key, file string) (err error) {
 	}
 	defer in.Close()
 	name := d.path(key)
-	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+	if err := wholefile.MkdirBelow(d.root, path.Dir(key), 0o700); err != nil {
 		return err
 	}
 	out, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*"+puttingSuffix) // several may put it
@@ -101,7 +103,7 @@ func (d directory) Put(ctx context.Context, key, file string) (err error) {
 // Create writes a file beside its place, and links it there: a link does not replace.
 func (d directory) Create(_ context.Context, key string, content []byte) (err error) {
 	name := d.path(key)
-	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+	if err := wholefile.MkdirBelow(d.root, path.Dir(key), 0o700); err != nil {
 		return err
 	}
 	out, err := os.CreateTemp(filepath.Dir(name), "*"+puttingSuffix)
@@ -137,7 +139,7 @@ func SyncDirs(root, dir string) error {
 }
 
 func (d directory) Get(_ context.Context, key string) (io.ReadCloser, error) {
-	return os.Open(d.path(key))
+	return wholefile.OpenBelow(d.root, key, os.O_RDONLY, 0)
 }
 
 func (d directory) List(ctx context.Context, prefix string) iter.Seq2[Object, error] {

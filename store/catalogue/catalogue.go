@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/iotape/iotape/pipe/wholefile"
 	"github.com/iotape/iotape/store"
 )
 
@@ -77,11 +78,11 @@ func PathPart(name string) string {
 // lock keeps others from changing the catalogue, or, if it is shared, from moving what is
 // read. A catalogue on a medium that cannot be written has nobody who changes it.
 func (c *Catalogue) lock(ctx context.Context, how int) (unlock func(), err error) {
-	name, flags := filepath.Join(c.dir, lockName), os.O_RDWR|os.O_CREATE
+	flags := os.O_RDWR | os.O_CREATE
 	if how == syscall.LOCK_SH {
 		flags = os.O_RDONLY
 	}
-	f, err := os.OpenFile(name, flags, 0o666)
+	f, err := wholefile.OpenBelow(c.dir, lockName, flags, 0o666)
 	if how == syscall.LOCK_SH && err != nil {
 		return func() {}, nil
 	}
@@ -90,7 +91,7 @@ func (c *Catalogue) lock(ctx context.Context, how int) (unlock func(), err error
 	}
 	if err := flock(ctx, f, how); err != nil {
 		f.Close()
-		return nil, fmt.Errorf("lock %s: %w", name, err)
+		return nil, fmt.Errorf("lock %s: %w", f.Name(), err)
 	}
 	return func() { f.Close() }, nil
 }
@@ -119,7 +120,7 @@ func flock(ctx context.Context, f *os.File, how int) error {
 // Add puts rows into the catalogue. A row of the same tape, or of another that was at the
 // same place, is replaced. It returns how many are new.
 func (c *Catalogue) Add(ctx context.Context, rows ...*Row) (added int, err error) {
-	if err := os.MkdirAll(c.tapes(), 0o777); err != nil {
+	if err := wholefile.MkdirBelow(c.dir, tapesName, 0o777); err != nil {
 		return 0, err
 	}
 	unlock, err := c.lock(ctx, syscall.LOCK_EX)
@@ -144,11 +145,11 @@ func (c *Catalogue) Add(ctx context.Context, rows ...*Row) (added int, err error
 				return added, err
 			}
 		}
-		name := filepath.Join(c.tapes(), placeOf(r))
-		if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
+		place := filepath.Join(tapesName, placeOf(r))
+		if err := wholefile.MkdirBelow(c.dir, filepath.Dir(place), 0o777); err != nil {
 			return added, err
 		}
-		if err := c.write(ctx, name, r); err != nil {
+		if err := c.write(ctx, place, r); err != nil {
 			return added, err
 		}
 		added++
@@ -166,16 +167,15 @@ func (c *Catalogue) Add(ctx context.Context, rows ...*Row) (added int, err error
 }
 
 // write makes a file of rows by way of the work directory.
-func (c *Catalogue) write(ctx context.Context, name string, rows ...*Row) error {
-	work := filepath.Join(c.dir, workName)
-	if err := os.MkdirAll(work, 0o777); err != nil {
+func (c *Catalogue) write(ctx context.Context, place string, rows ...*Row) error {
+	if err := wholefile.MkdirBelow(c.dir, workName, 0o777); err != nil {
 		return err
 	}
-	tmp := filepath.Join(work, fmt.Sprintf("%d-%s", os.Getpid(), filepath.Base(name)))
-	if err := WriteRows(ctx, tmp, rows...); err != nil {
+	tmp := filepath.Join(workName, fmt.Sprintf("%d-%s", os.Getpid(), filepath.Base(place)))
+	if err := WriteRows(ctx, filepath.Join(c.dir, tmp), rows...); err != nil {
 		return err
 	}
-	return os.Rename(tmp, name)
+	return wholefile.RenameBelow(c.dir, tmp, place)
 }
 
 // WriteRows writes rows to a new Parquet file, which has StoreColumns.
@@ -297,6 +297,11 @@ func (c *Catalogue) Compact(ctx context.Context) (gone int, err error) {
 // one change places at once, so there is no moment with rows twice or not at all.
 func (c *Catalogue) rewrite(ctx context.Context, month, where string, args []any) error {
 	old, work := filepath.Join(c.tapes(), month), filepath.Join(c.dir, workName, month)
+	d, err := wholefile.DirBelow(c.dir, filepath.Join(tapesName, month)) // not a link to one
+	if err != nil {
+		return err
+	}
+	defer d.Close()
 	files, err := filesBelow(old)
 	if err != nil {
 		return err
@@ -304,7 +309,7 @@ func (c *Catalogue) rewrite(ctx context.Context, month, where string, args []any
 	if err := os.RemoveAll(work); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(work, 0o777); err != nil {
+	if err := wholefile.MkdirBelow(c.dir, filepath.Join(workName, month), 0o777); err != nil {
 		return err
 	}
 	if err := store.JoinParquet(ctx, filepath.Join(work, rowsName), StoreColumns(), sortBy,

@@ -270,8 +270,8 @@ func fill(tb testing.TB, c *Catalogue, n int, seen func(*Row)) {
 			seen(r)
 			rows = append(rows, r)
 		}
-		dir := filepath.Join(c.tapes(), fmt.Sprintf("month=%d", m))
-		if err := os.MkdirAll(dir, 0o777); err != nil {
+		dir := filepath.Join(tapesName, fmt.Sprintf("month=%d", m))
+		if err := os.MkdirAll(filepath.Join(c.dir, dir), 0o777); err != nil {
 			tb.Fatal(err)
 		}
 		if err := c.write(context.Background(), filepath.Join(dir, rowsName), rows...); err != nil {
