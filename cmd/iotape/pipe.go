@@ -66,7 +66,7 @@ is written without a change of layers keeps its blocks.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in := c.In
 			if len(args) > 0 && args[0] != "-" {
-				f, err := os.Open(args[0])
+				f, err := wholefile.OpenGiven(cmd.Context(), args[0])
 				if err != nil {
 					return err
 				}

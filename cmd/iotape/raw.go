@@ -4,7 +4,6 @@ package main
 
 import (
 	"bufio"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -29,7 +28,7 @@ damaged recordings.`,
 		Args:        cobra.ExactArgs(1),
 		Annotations: cli.Exits("0  done", "2  failed, or the stream is damaged; its good part was printed"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			in, err := os.Open(args[0])
+			in, err := wholefile.OpenGiven(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}

@@ -19,6 +19,7 @@ import (
 	"github.com/iotape/iotape/internal/term"
 	"github.com/iotape/iotape/pipe"
 	"github.com/iotape/iotape/pipe/chain"
+	"github.com/iotape/iotape/pipe/wholefile"
 	"github.com/iotape/iotape/pipe/wire"
 	"github.com/iotape/iotape/predicate"
 	"github.com/iotape/iotape/record/sealing"
@@ -51,7 +52,7 @@ func File(ctx context.Context, path string, wait bool, o *Options) (complete boo
 		}
 		path = filepath.Join(path, sealing.StreamName)
 	}
-	f, err := os.Open(path)
+	f, err := wholefile.OpenGiven(ctx, path)
 	if errors.Is(err, os.ErrNotExist) {
 		return false, hint.With(err, "name a recording that is not sealed, NAME.tape.partial, or the output of --to")
 	}

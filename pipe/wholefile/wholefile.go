@@ -3,6 +3,7 @@
 package wholefile
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -46,6 +47,26 @@ func Open(dir, name string) (*os.File, error) {
 		return nil, notRegular(path)
 	}
 	return f, nil
+}
+
+// OpenGiven opens a file that the user has named for reading. If it is a FIFO it waits for a writer, until the context
+// ends.
+func OpenGiven(ctx context.Context, path string) (*os.File, error) {
+	type opened struct {
+		f   *os.File
+		err error
+	}
+	done := make(chan opened, 1)
+	go func() {
+		f, err := os.Open(path)
+		done <- opened{f, err}
+	}()
+	select {
+	case o := <-done:
+		return o.f, o.err
+	case <-ctx.Done():
+		return nil, ctx.Err() // nobody can end the open: it waits until the process ends
+	}
 }
 
 // notRegular says what is at path instead of a regular file.

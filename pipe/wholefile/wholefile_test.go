@@ -3,6 +3,7 @@
 package wholefile_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -89,6 +91,25 @@ func TestOpenTakesRegularFilesOnly(t *testing.T) {
 	if _, err := wholefile.Open(dir, "missing"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a file that is not there: %v; want fs.ErrNotExist", err)
 	}
+}
+
+// TestOpenGiven waits for the writer of a FIFO, which comes, or until the context ends.
+func TestOpenGiven(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "fifo")
+	if err := unix.Mkfifo(name, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(10*time.Millisecond, cancel)
+	if _, err := wholefile.OpenGiven(ctx, name); !errors.Is(err, context.Canceled) {
+		t.Errorf("without a writer: %v", err)
+	}
+	go func() { _ = os.WriteFile(name, []byte("x"), 0) }()
+	f, err := wholefile.OpenGiven(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
 }
 
 // TestLinksAreReplaced checks that a link under the name of a file is replaced and not

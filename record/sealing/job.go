@@ -135,7 +135,7 @@ func LostText(records uint64) string {
 
 // Run seals. When it fails the stream is as it was, and there is no tape.
 func (j *Job) Run(ctx context.Context) (*Result, error) {
-	in, err := os.Open(j.Stream)
+	in, err := wholefile.OpenGiven(ctx, j.Stream)
 	if err != nil {
 		return nil, err
 	}
