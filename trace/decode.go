@@ -16,11 +16,11 @@ type blockDecoder struct {
 	n, next int // events
 	first   uint64
 
-	perEvent [numEventColumns][maxBlockEvents]uint64
+	perEvent [numEventColumns][]uint64 // as long as the largest block so far
 	below    [numColumns][]uint64
 	stacks   func(n uint64) *event.Stack // by its number; nil: there are none
 	stack    uint64                      // number of the last event's
-	constant [numEventColumns]bool       // all maxBlockEvents values are equal
+	constant [numEventColumns]bool       // all values are equal
 	inline   []byte
 	digests  []byte   // not yet handed out
 	sketches []byte   // likewise
@@ -121,7 +121,11 @@ func (d *blockDecoder) decodeDict(s *span) error {
 }
 
 func (d *blockDecoder) decodeEventColumn(id, n int, s *span) error {
-	all := &d.perEvent[id]
+	all := d.perEvent[id]
+	if len(all) < n {
+		all = make([]uint64, min(max(n, 2*len(all)), maxBlockEvents))
+		d.perEvent[id], d.constant[id] = all, false
+	}
 	if !s.present || s.enc == encConst {
 		x := uint64(0)
 		if s.present {
@@ -130,7 +134,7 @@ func (d *blockDecoder) decodeEventColumn(id, n int, s *span) error {
 				return fmt.Errorf("constant of %d bytes: %w", len(s.data), ErrCorrupt)
 			}
 		}
-		if !d.constant[id] || all[0] != x {
+		if n > 0 && (!d.constant[id] || all[0] != x) {
 			for i := range all {
 				all[i] = x
 			}

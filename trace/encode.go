@@ -30,8 +30,8 @@ type blockEncoder struct {
 	weight   int    // bytes, roughly
 	min, max int64
 
-	perEvent [numEventColumns][maxBlockEvents]uint64
-	below    [numColumns][]uint64 // the columns of the lower levels
+	perEvent [numEventColumns][]uint64 // of one length, which grows up to maxBlockEvents
+	below    [numColumns][]uint64      // the columns of the lower levels
 	inline   []byte
 	digests  []byte
 	sketches []byte
@@ -105,6 +105,11 @@ func (e *blockEncoder) add(ev *event.Event) {
 	i, c := e.n, &e.perEvent
 	if i == 0 {
 		e.min, e.max = ev.Enter, ev.Exit
+	}
+	if i == len(c[0]) {
+		for id := range c {
+			c[id] = append(c[id], make([]uint64, min(max(i, 64), maxBlockEvents-i))...)
+		}
 	}
 	e.min, e.max = min(e.min, ev.Enter), max(e.max, ev.Exit)
 	if ev.Comm != e.lastComm {

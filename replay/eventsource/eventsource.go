@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/iotape/iotape/event"
@@ -79,7 +80,7 @@ func NewReader(t *trace.Tape, arch event.Arch, layout Layout, found *linearize.O
 	}
 	r := &Reader{
 		layout: layout, numbers: layout.Numbers(), events: t.NewEventReader(), models: []*posix.Model{posix.New()},
-		states: make([]State, kept), arch: arch, seen: map[*posix.Model]int{},
+		arch: arch, seen: map[*posix.Model]int{},
 	}
 	for range layout[1:] {
 		r.models = append(r.models, r.models[0].Beside())
@@ -93,6 +94,15 @@ func NewReader(t *trace.Tape, arch event.Arch, layout Layout, found *linearize.O
 	return r
 }
 
+// state returns the place of an event's state. It moves when there are more.
+func (r *Reader) state(seq uint64) *State {
+	i := int(seq % kept)
+	if i >= len(r.states) {
+		r.states = slices.Grow(r.states, i+1-len(r.states))[:i+1]
+	}
+	return &r.states[i]
+}
+
 // Order returns the order of the events that Next gave; nil if it was given to NewReader.
 func (r *Reader) Order() *linearize.Order { return r.order }
 
@@ -103,7 +113,7 @@ func (r *Reader) Next(ev *event.Event) (*State, error) {
 	if err := r.stage.Next(ev); err != nil {
 		return nil, err
 	}
-	s := &r.states[ev.Seq%kept]
+	s := r.state(ev.Seq)
 	s.Unexplained = r.stage.Unexplained()
 	if s.Rest = ev.Op == event.OpFtruncate && ev.Flags&event.Synthetic != 0; s.Rest {
 		s.Released = s.Released[:0]
@@ -119,7 +129,7 @@ func (r *Reader) next(ev *event.Event) error {
 	if err := arguments(ev); err != nil {
 		return err
 	}
-	s := &r.states[ev.Seq%kept]
+	s := r.state(ev.Seq)
 	s.TID = ev.TID
 	host := r.layout.Host(ev.Host)
 	model := r.models[min(uint64(ev.Host), uint64(len(r.models)-1))]
