@@ -71,7 +71,7 @@ check: setup fmt-check vet ## the fast lane, under three minutes: format, vet, s
 fuzz: ## every parser's fuzz target, FUZZ_SECONDS each
 	@scripts/fuzz.sh $(FUZZ_SECONDS)
 
-mutate: ## changes each foreign sample MUTATIONS times, and runs everything over each; some hours
+mutate: ## changes each foreign sample MUTATIONS times, and runs everything over each; about an hour
 	IOTAPE_MUTATIONS=$(MUTATIONS) $(GO) test -count=1 -timeout 0 -v -run '^TestNoPanic$$' ./e2e/hostile
 
 soak: setup-test build ## an hour of everything, and whether programs grow; SOAK=24h for a day

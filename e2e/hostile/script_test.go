@@ -10,14 +10,19 @@ import (
 
 	"github.com/iotape/iotape/format/formattest"
 	"github.com/iotape/iotape/format/script"
+	"github.com/iotape/iotape/replay/initialtree"
 	"github.com/iotape/iotape/trace"
 )
 
 // sameEvents compares the events of a tape with those of its script.
 func sameEvents(t *testing.T, tape *trace.Tape, dir string) {
 	t.Helper()
+	var initial script.Tree
+	if sk, err := initialtree.OfTape(t.Context(), tape); err == nil { // else the events contradict each other
+		initial = script.Tree{Entries: sk.Entries(), Content: sk.Content}
+	}
 	text := filepath.Join(dir, "same.script")
-	if _, err := script.Write(t.Context(), tape, script.Tree{}, text); err != nil {
+	if _, err := script.Write(t.Context(), tape, initial, text); err != nil {
 		t.Fatal(err)
 	}
 	again, err := script.Open(t.Context(), text, "test")
