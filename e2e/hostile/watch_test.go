@@ -23,7 +23,7 @@ const (
 	// beside.
 	maxTime = 30 * time.Second
 	// hung is when a command is taken for one that never ends.
-	hung = 10 * maxTime
+	hung = 2 * maxTime
 )
 
 // TestMain gives the tests a directory in memory, because they make millions of small files, and a watchdog. The

@@ -267,5 +267,12 @@ func appendAction(acts []action, a action, done *format.Done) []action {
 		done.LeftOut(a.what+"s outside any file", 1)
 		return acts
 	}
+	if a.length > maxLength {
+		done.LeftOut(a.what+"s of more than 1 TiB at once", 1)
+		return acts
+	}
 	return append(acts, a)
 }
+
+// maxLength is the largest length of an action, which is 256 lines then: a hole can be as large as a number.
+const maxLength = 1 << 40

@@ -128,6 +128,26 @@ func TestLeftOut(t *testing.T) {
 	}
 }
 
+// TestHugeHole: a hole that is as large as a number is not billions of lines.
+func TestHugeHole(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.strace")
+	text := "open(\"/a\", O_RDWR) = 3\n" +
+		"fallocate(3, FALLOC_FL_KEEP_SIZE|FALLOC_FL_PUNCH_HOLE, 0, 9223372036854775807) = 0\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tape, err := open.Any(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tape.Close()
+	var out bytes.Buffer
+	done, err := fiolog.Export(&out, tape)
+	if err != nil || done.Left["trims of more than 1 TiB at once"] != 1 || strings.Contains(out.String(), "trim") {
+		t.Errorf("%v, %v:\n%.1000s", err, done, &out)
+	}
+}
+
 func TestNoLog(t *testing.T) {
 	for _, text := range []string{"", "fio version 1 iolog\n", "\n", "hello"} {
 		im := format.NewImport(t.TempDir(), "test")
