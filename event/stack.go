@@ -47,6 +47,16 @@ func (e StackEnd) String() string {
 	return "unknown"
 }
 
+// StackEndByName is the inverse of StackEnd.String.
+func StackEndByName(name string) (e StackEnd, ok bool) {
+	for i, s := range stackEnds {
+		if s == name {
+			return StackEnd(i), true
+		}
+	}
+	return StackBroken, false
+}
+
 // ParseStackEnd takes a number for a reason. One of a newer version is StackBroken.
 func ParseStackEnd(n uint64) StackEnd {
 	if n < uint64(numStackEnds) {

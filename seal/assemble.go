@@ -27,6 +27,8 @@ type assembler struct {
 	positions positions
 	stacks    *stacks
 	order     uint64 // of arrival, to keep equal times stable
+	flags     uint32 // of the record at hand: RecordLate and RecordBehind
+	last      uint64 // time of the last item that was made
 	round     uint32
 	until     uint64 // clock of the present round
 	sealed    uint64 // everything that returned before this is out
@@ -108,6 +110,7 @@ func (a *assembler) records(payload []byte) error {
 
 // begin takes the header of a frame of records.
 func (a *assembler) begin(f *trace.Frame) error {
+	a.flags = 0
 	if f.Round != a.round {
 		// All shards were drained up to the last round's clock.
 		if err := a.emit(a.until-min(a.until, a.slack), false); err != nil {
@@ -126,7 +129,7 @@ func (a *assembler) begin(f *trace.Frame) error {
 func (a *assembler) lost(at, n uint64, reason uint32) {
 	a.losses[reason] += n
 	it := a.newItem(at)
-	it.ev = event.Event{Enter: int64(at), Exit: int64(at), Offset: -1, Count: -1}
+	it.ev = event.Event{Enter: int64(at), Exit: int64(at), Offset: -1, Count: -1, Flags: it.ev.Flags}
 	it.ev.SetLoss(event.Loss{Records: n, Reason: reason})
 	a.queue.push(it)
 }
@@ -140,7 +143,15 @@ func (a *assembler) newItem(key uint64) *item {
 		ev := event.Event{Files: it.ev.Files[:0], Paths: it.ev.Paths[:0], Bufs: it.ev.Bufs[:0]}
 		*it = item{ev: ev}
 	}
+	if a.flags&trace.RecordBehind != 0 {
+		key = max(key, a.last)
+	}
+	if a.flags&trace.RecordLate != 0 {
+		it.ev.Flags = event.Late
+		a.late++
+	}
 	a.order++
+	a.last = key
 	it.key, it.arrival, it.at = key, a.order, a.at
 	it.ev.Offset, it.ev.Count = -1, -1
 	return it

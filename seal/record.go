@@ -5,6 +5,7 @@ package seal
 import (
 	"bytes"
 	"cmp"
+	"encoding/binary"
 	"slices"
 	"syscall"
 
@@ -19,6 +20,9 @@ const maxErrno = 4095
 
 // record takes one record of the stream.
 func (a *assembler) record(r *trace.Record) error {
+	if a.flags = 0; r.Type != trace.RecStack { // whose flags are a number
+		a.flags = r.Flags & (trace.RecordLate | trace.RecordBehind)
+	}
 	switch r.Type {
 	case trace.RecCall:
 		return a.call(r)
@@ -106,18 +110,23 @@ func (a *assembler) atStart(r *trace.Record) {
 	case trace.RecFile:
 		it := a.simple(r, event.Inherited)
 		it.ev.SetOwnsFile(r.Flags&trace.FileOwn != 0)
-		it.ev.SetOpenedOver(r.Flags >> trace.FileOverShift)
+		it.ev.SetOpenedOver(r.Flags >> trace.FileOverShift & trace.FileOverMask)
 		for i := range r.Objects {
 			f := file(&r.Objects[i])
 			f.Arg, f.Open = 0, event.OpenID(r.Objects[i].Open)
 			if len(r.Pieces) > 0 {
 				f.Path = string(r.Pieces[0].Data)
 			}
-			if len(r.Pieces) > 1 && r.Pieces[1].Arg == trace.RealPiece {
-				f.Real = string(r.Pieces[1].Data)
-			}
-			if len(r.Pieces) > 1 && r.Pieces[1].Arg == socketPiece {
-				f.Path = cmp.Or(endsName(&r.Pieces[1], f.Ino, nil), f.Path)
+			for j := range r.Pieces[min(len(r.Pieces), 1):] {
+				switch p := &r.Pieces[1+j]; {
+				case p.Arg == trace.RealPiece:
+					f.Real = string(p.Data)
+				case p.Arg == socketPiece:
+					f.Path = cmp.Or(endsName(p, f.Ino, nil), f.Path)
+				case p.Arg == trace.MappedPiece && len(p.Data) == 16 && f.FD == event.MappedFD:
+					le := binary.LittleEndian
+					it.ev.SetMapping(le.Uint64(p.Data), le.Uint64(p.Data[8:]))
+				}
 			}
 			it.ev.Files = append(it.ev.Files, f)
 		}
@@ -228,6 +237,9 @@ func (a *assembler) call(r *trace.Record) error {
 	}
 	if r.Flags&trace.CallUntimed != 0 {
 		ev.Flags |= event.Untimed
+	}
+	if r.Flags&trace.CallStandIn != 0 {
+		ev.Flags |= event.Synthetic
 	}
 	ev.Flags |= event.EventFlags(r.Flags/trace.CallUnknownArg) * event.UnknownArg & event.UnknownArgs
 	if r.Flags&trace.CallDelays != 0 {

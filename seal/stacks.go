@@ -64,11 +64,14 @@ func (s *stacks) take(r *trace.Record) error {
 	}
 	st := s.known[string(key)]
 	if st == nil {
+		var named bool
 		var err error
-		if st, err = r.Stack(); err != nil {
+		if st, named, err = r.Stack(); err != nil {
 			return err
 		}
-		s.symbols.Stack(st)
+		if !named {
+			s.symbols.Stack(st)
+		}
 		if s.known == nil || len(s.known) >= mostStacks {
 			s.known = map[string]*event.Stack{}
 		}

@@ -106,11 +106,6 @@ func (w *stateWriter) link(t *posix.Thread, name, target string) {
 // state writes an event of the model's state.
 func (w *stateWriter) state(ev *event.Event) {
 	r := trace.Record{PID: ev.PID, TID: ev.TID}
-	text := func(s string) {
-		if s != "" {
-			r.Pieces = []trace.Piece{{Len: uint32(len(s)), Data: []byte(s)}}
-		}
-	}
 	switch ev.Kind {
 	case event.Forked:
 		fork := ev.Fork()
@@ -120,9 +115,6 @@ func (w *stateWriter) state(ev *event.Event) {
 		r.Pieces = trace.StartPieces(ev)
 	case event.Inherited:
 		f := &ev.Files[0]
-		if _, _, mapped := ev.Mapping(); mapped {
-			return // streams have no record of that
-		}
 		r.Type = trace.RecFile
 		if ev.OwnsFile() {
 			r.Flags = trace.FileOwn
@@ -132,11 +124,7 @@ func (w *stateWriter) state(ev *event.Event) {
 			Open: uint32(f.Open), FD: f.FD, Ino: f.Ino, Dev: kernelDev(f.Dev), Rdev: kernelDev(f.Rdev), Mode: f.Mode, Flags: f.Flags,
 			Size: f.Size, Pos: f.Pos, Nlink: f.Nlink, UID: f.UID, GID: f.GID,
 		}}
-		text(f.Path)
-		if f.Real != "" {
-			real := []byte(f.Real)
-			r.Pieces = append(r.Pieces, trace.Piece{Arg: trace.RealPiece, Len: uint32(len(real)), Data: real})
-		}
+		r.Pieces = trace.FilePieces(ev)
 	}
 	w.put(&r)
 }

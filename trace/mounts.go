@@ -4,6 +4,7 @@ package trace
 
 import (
 	"bytes"
+	"encoding/binary"
 
 	"github.com/iotape/iotape/event"
 )
@@ -16,6 +17,7 @@ const (
 	mountsPiece = 2 // of a start: the text of event.SetMounts
 	namesPiece  = 3 // of a start, one for each of its names: given, absolute, and without links, with a NUL in between
 	RealPiece   = 2 // of a file: its name without links
+	MappedPiece = 3 // of a file without a descriptor: two u64, the addresses that it is mapped at (event.Event.Mapping)
 )
 
 // StartPieces returns the pieces of the record of a process's start that becomes an event of kind Started.
@@ -33,6 +35,24 @@ func StartPieces(ev *event.Event) (pieces []Piece) {
 	for i := range ev.Paths {
 		p := &ev.Paths[i]
 		put(namesPiece, p.Raw+"\x00"+p.Abs+"\x00"+p.Real)
+	}
+	return pieces
+}
+
+// FilePieces returns the pieces of the record of a file that was open at the start, which becomes an event of kind
+// Inherited.
+func FilePieces(ev *event.Event) (pieces []Piece) {
+	put := func(arg uint8, b []byte) { pieces = append(pieces, Piece{Arg: arg, Len: uint32(len(b)), Data: b}) }
+	f := &ev.Files[0]
+	from, to, mapped := ev.Mapping()
+	if f.Path != "" || f.Real != "" || mapped {
+		put(0, []byte(f.Path))
+	}
+	if f.Real != "" {
+		put(RealPiece, []byte(f.Real))
+	}
+	if mapped {
+		put(MappedPiece, binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, from), to))
 	}
 	return pieces
 }

@@ -53,15 +53,23 @@ const (
 	CallDelays      uint32 = 1 << 3 // RecCall: DelayBefore and DelayWithin are there
 	CallUntimed     uint32 = 1 << 4 // RecCall: it is not known how long the call took; Exit is for its order alone
 	CallMissed      uint32 = 1 << 5 // RecCall: a page that it read was not in the page cache
+	CallStandIn     uint32 = 1 << 6 // RecCall: not made by the program: event.Synthetic
 	CallUnknownArg  uint32 = 1 << 8 // RecCall: argument 0 is not known; that of argument i is CallUnknownArg << i
 	DataLast        uint32 = 1 << 0 // RecData: the call is complete
 	FileOwn         uint32 = 1 << 0 // RecFile: a followed process had opened it; else it was passed in from outside
 	WakeInterrupt   uint32 = 1 << 0 // RecWake: by an interrupt, whoever was running
 	ProcessChanged  uint32 = 1 << 1 // RecProcess: no program was executed since the last one
+
+	// Of all records but RecStack, in streams that are made of tapes.
+	RecordLate   uint32 = 1 << 30 // it came out of order when the tape was sealed: event.Late
+	RecordBehind uint32 = 1 << 31 // its place is behind the record before, whatever its time is
 )
 
-// FileOverShift is where the flags of a RecFile have the number of the bind mount that the file was reached through.
-const FileOverShift = 8
+// Where the flags of a RecFile have the number of the bind mount that the file was reached through.
+const (
+	FileOverShift = 8
+	FileOverMask  = (RecordLate - 1) >> FileOverShift
+)
 
 // Fork flags: what the child shares, and what it does not, in clone(2)'s bits.
 const (

@@ -114,29 +114,34 @@ func TestStackRecord(t *testing.T) {
 		if s == nil {
 			continue
 		}
-		want := &event.Stack{End: s.End}
+		plain := &event.Stack{End: s.End}
 		for _, f := range s.Frames { // names are found later
-			want.Frames = append(want.Frames,
+			plain.Frames = append(plain.Frames,
 				event.Frame{Module: f.Module, BuildID: f.BuildID, Offset: f.Offset, Exact: f.Exact})
 		}
-		rec := StackRecord(1, 2, 3, s)
-		var back Record
-		if err := back.Decode(rec.Append(nil)); err != nil {
-			t.Fatal(err)
-		}
-		got, err := back.Stack()
-		if diff := cmp.Diff(want, got); diff != "" || err != nil || back.Enter != 3 || back.TID != 2 {
-			t.Errorf("%d: %v, of thread %d at %d; want - got +:\n%s", i, err, back.TID, back.Enter, diff)
+		for want, rec := range map[*event.Stack]Record{
+			plain: StackRecord(1, 2, 3, s), s: NamedStackRecord(1, 2, 3, s),
+		} {
+			var back Record
+			if err := back.Decode(rec.Append(nil)); err != nil {
+				t.Fatal(err)
+			}
+			got, named, err := back.Stack()
+			if diff := cmp.Diff(want, got); diff != "" || err != nil || back.Enter != 3 || back.TID != 2 ||
+				named != (want == s) {
+				t.Errorf("%d: %v, of thread %d at %d, named %v; want - got +:\n%s", i, err, back.TID, back.Enter, named,
+					diff)
+			}
 		}
 	}
 }
 
 func FuzzStackRecord(f *testing.F) {
-	rec := StackRecord(1, 2, 3, testStacks()[1])
-	f.Add(rec.Pieces[0].Data, rec.Pieces[1].Data)
-	f.Fuzz(func(t *testing.T, frames, modules []byte) {
-		r := Record{Type: RecStack, Pieces: []Piece{{Data: frames}, {Arg: 1, Data: modules}}}
-		if s, err := r.Stack(); (s == nil) == (err == nil) {
+	rec := NamedStackRecord(1, 2, 3, testStacks()[1])
+	f.Add(rec.Pieces[0].Data, rec.Pieces[1].Data, rec.Pieces[2].Data)
+	f.Fuzz(func(t *testing.T, frames, modules, names []byte) {
+		r := Record{Type: RecStack, Pieces: []Piece{{Data: frames}, {Arg: 1, Data: modules}, {Arg: 2, Data: names}}}
+		if s, _, err := r.Stack(); (s == nil) == (err == nil) {
 			t.Errorf("stack %v and error %v, want one of them", s, err)
 		}
 	})

@@ -42,7 +42,9 @@ func told(tape *trace.Tape, ev *event.Event, opens map[event.OpenID]event.OpenID
 		if opens != nil && f.Open != 0 && opens[f.Open] == 0 {
 			opens[f.Open] = event.OpenID(len(opens) + 1)
 		}
-		f.Real, f.Open = "", opens[f.Open]
+		if f.Open = opens[f.Open]; ev.Kind == event.Call {
+			f.Real = ""
+		}
 		if strings.HasPrefix(f.Path, "anon_inode:") { // older versions did not name all of them
 			f.Path = ""
 		}
@@ -55,7 +57,6 @@ func told(tape *trace.Tape, ev *event.Event, opens map[event.OpenID]event.OpenID
 		data, _ := tape.ContentRange(b, 0, int(min(b.Len, 1<<20)), nil)
 		b.Inline, b.Refs = data, nil
 	}
-	e.Stack = nil // scripts have none
 	if e.Flags&event.Interrupted != 0 {
 		e.Ret = 0 // that of a call without one is of no meaning
 	}

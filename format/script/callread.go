@@ -22,6 +22,7 @@ type call struct {
 	at     int // of the name
 	end    int // of the arguments
 	record trace.Record
+	stack  *event.Stack
 
 	asked       bool // the result is said
 	resultAt    int
@@ -88,6 +89,19 @@ func (c *compiler) call(p *scanner, name string, at int, t *times) error {
 	if x.registers32 {
 		event.RegistersCompat(c.arch, r.NR, &r.Args)
 	}
+	return c.whole(x)
+}
+
+// whole writes the records of a call.
+func (c *compiler) whole(x *call) error {
+	r := &x.record
+	if x.stack != nil {
+		s := trace.NamedStackRecord(r.PID, r.TID, r.Enter, x.stack)
+		if err := c.w.Record(&s); err != nil {
+			return err
+		}
+	}
+	r.Flags |= c.special
 	return c.w.Whole(r)
 }
 
@@ -142,7 +156,7 @@ func (c *compiler) unknown(p *scanner, x *call) error {
 	if err := c.rest(p, x); err != nil {
 		return err
 	}
-	return c.w.Whole(&x.record)
+	return c.whole(x)
 }
 
 // compat makes a call one of a 32-bit program, after its number was read.
@@ -495,6 +509,8 @@ func (c *compiler) more(p *scanner, x *call, word string, at int, v *told) error
 			return x.compat(p, c.arch, v.at, err)
 		}
 		return err
+	case stackWord:
+		return c.stackOf(p, x, v)
 	case missedWord:
 		if v.Text != "1" {
 			return p.fail(v.at, "behind "+missedWord+"= stands 1", "")
@@ -515,6 +531,11 @@ func (c *compiler) more(p *scanner, x *call, word string, at int, v *told) error
 	case fdsWord:
 		return c.inMemory(p, x, v)
 	}
+	return c.ofArgument(p, x, word, at, v)
+}
+
+// ofArgument takes a word that ends with the number of its argument.
+func (c *compiler) ofArgument(p *scanner, x *call, word string, at int, v *told) error {
 	name := strings.TrimRight(word, "0123456789")
 	arg, ok := event.ParseNumber(word[len(name):])
 	if !ok || arg >= uint64(len(x.spec.Args)) {
@@ -550,5 +571,5 @@ func (c *compiler) more(p *scanner, x *call, word string, at int, v *told) error
 	}
 	return p.fail(at, word+": no such word",
 		didYouMean(name, append(partWords[:], addressWord, fileWord, requestWord, resultWord, fdsWord, numberWord,
-			compatWord, missedWord)))
+			compatWord, missedWord, stackWord)))
 }

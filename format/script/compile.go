@@ -64,6 +64,8 @@ type compiler struct {
 	tid     uint32 // likewise
 	threads map[uint32]*lineThread
 	files   map[uint64]facts
+	stacks  map[uint64]*event.Stack
+	special uint32 // flags of the line's record
 	scratch []byte
 }
 
@@ -158,14 +160,13 @@ func (c *compiler) lineOf(p *scanner) error {
 	if p.end() { // what no stream can say is a comment
 		return nil
 	}
-	start := p.i
-	word := p.word()
+	start, word := c.first(p)
 	if word == "" {
 		return p.fail(p.i, fmt.Sprintf("%q: a call was expected", first(p.s[p.i:])),
 			"a line is: ENTER DURATION CPU THREAD name(arguments) = result")
 	}
 	isCall := p.i < len(p.s) && p.s[p.i] == '('
-	if word != "host" && word != "command" {
+	if word != "host" && word != "command" && word != stackWord {
 		if err := c.begin(p, &t, at, word); err != nil {
 			return err
 		}
@@ -174,6 +175,31 @@ func (c *compiler) lineOf(p *scanner) error {
 		return c.call(p, word, start, &t)
 	}
 	return c.mark(p, word, start, &t)
+}
+
+// first reads what is special about a line, and its first word behind that.
+func (c *compiler) first(p *scanner) (at int, word string) {
+	c.special = 0
+	for {
+		p.space()
+		at = p.i
+		switch word = p.word(); word {
+		case behindWord:
+			c.special |= trace.RecordBehind
+		case lateWord:
+			c.special |= trace.RecordLate
+		case standInWord:
+			c.special |= trace.CallStandIn
+		default:
+			return at, word
+		}
+	}
+}
+
+// record writes the record of a line.
+func (c *compiler) record(r *trace.Record) error {
+	r.Flags |= c.special
+	return c.w.Record(r)
 }
 
 // prefix reads the times and the thread in front of a line. Without them, an event is
@@ -235,12 +261,13 @@ func (c *compiler) prefix(p *scanner) (t times, at int, err error) {
 
 // begin finds the thread of a line and checks its time.
 func (c *compiler) begin(p *scanner, t *times, at int, word string) error {
-	if t.exit < c.exit {
+	if t.exit < c.exit && c.special&trace.RecordBehind == 0 {
 		return p.fail(at, fmt.Sprintf("it returns %s s before the line above does",
 			appendSeconds(nil, int64(c.exit-t.exit))),
-			"lines are in the order of returns: correct the time, or leave out all times of the line")
+			"lines are in the order of returns: correct the time, leave out all times of the line, or write "+
+				behindWord+" before the call")
 	}
-	c.exit, c.tid = t.exit, t.tid
+	c.exit, c.tid = max(c.exit, t.exit), t.tid
 	th := c.threads[t.tid]
 	if th == nil && word != "thread" && (t.tid != 0 || word != "lost") {
 		if len(c.threads) >= maxThreads {

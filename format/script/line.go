@@ -28,6 +28,7 @@ const (
 	fileWord    = "file"    // of an argument that is no descriptor
 	numberWord  = "nr"      // the call's number, if it is not that of its name
 	compatWord  = "compat"  // likewise, of a call of a 32-bit program
+	stackWord   = "stack"   // the number of the call's stack
 	missedWord  = "missed"  // a page that it read was not in the page cache; its value is 1
 	unknownWord = "unknown" // a call that is not in the operation table; its number is the first argument
 )
@@ -201,12 +202,16 @@ func (r *rest) label(word string, n int) {
 	r.separator = ", "
 }
 
-// restOfNumber writes whether a call missed the page cache, and its number, if that is not the one that its name
-// has, or is of a 32-bit program.
+// restOfNumber writes whether a call missed the page cache, its stack, and its number, if that is not the one that its
+// name has, or is of a 32-bit program.
 func (w *writer) restOfNumber(r *rest, ev *event.Event) {
 	if ev.Flags&event.Missed != 0 {
 		r.label(missedWord, -1)
 		r.dst = append(r.dst, '1')
+	}
+	if ev.Stack != nil {
+		r.label(stackWord, -1)
+		r.dst = strconv.AppendUint(r.dst, w.stacks[ev.Stack], 10)
 	}
 	switch {
 	case ev.Flags&event.Compat != 0:
@@ -360,10 +365,6 @@ func (w *writer) appendMark(dst []byte, ev *event.Event) []byte {
 }
 
 func (w *writer) appendInherited(dst []byte, ev *event.Event) []byte {
-	if _, _, mapped := ev.Mapping(); mapped {
-		// Only a part of a recording has such, and no stream can say it.
-		return w.appendNote(append(dst, "# mapped: "...), &ev.Files[0], true)
-	}
 	dst = append(dst, "inherit"...)
 	for i := range ev.Files {
 		f := &ev.Files[i]
@@ -372,6 +373,16 @@ func (w *writer) appendInherited(dst []byte, ev *event.Event) []byte {
 	}
 	if ev.OwnsFile() {
 		dst = append(dst, " own"...)
+	}
+	if from, to, mapped := ev.Mapping(); mapped {
+		dst = appendHex(append(dst, " from="...), from)
+		dst = appendHex(append(dst, " to="...), to)
+	}
+	if n := ev.OpenedOver(); n != 0 {
+		dst = strconv.AppendUint(append(dst, " over="...), uint64(n), 10)
+	}
+	if real := ev.Files[0].Real; real != "" {
+		dst = stracetext.AppendQuoted(append(dst, " real="...), []byte(real))
 	}
 	return dst
 }

@@ -19,7 +19,7 @@ var marks = map[string]func(c *compiler, p *scanner, t *times) error{
 	"host": (*compiler).host, "command": (*compiler).command, "thread": (*compiler).thread,
 	"fork": (*compiler).fork, "exit": (*compiler).exited, "start": (*compiler).start, "inherit": (*compiler).inherit,
 	"note": (*compiler).note, "lost": (*compiler).lost, "woken": (*compiler).woken, "signal": (*compiler).signal,
-	"process": (*compiler).process,
+	"process": (*compiler).process, stackWord: (*compiler).stack,
 }
 
 func markNames() []string {
@@ -39,6 +39,9 @@ func (c *compiler) mark(p *scanner, word string, at int, t *times) error {
 			hint = "a call has arguments in parentheses"
 		}
 		return p.fail(at, first(word)+": no such event", hint)
+	}
+	if c.special&trace.CallStandIn != 0 {
+		return p.fail(at, standInWord+" stands before calls only", "")
 	}
 	if err := f(c, p, t); err != nil {
 		return err
@@ -163,7 +166,7 @@ func (c *compiler) thread(p *scanner, t *times) error {
 	r.PID, r.TID, r.PPID, r.PGID, r.SID, r.UID, r.GID, r.Exit = task.PID, task.TID, task.PPID, task.PGID, task.SID,
 		task.UID, task.GID, t.exit
 	copy(r.Comm[:len(r.Comm)-1], task.Comm)
-	return c.w.Record(&r)
+	return c.record(&r)
 }
 
 // keyword reads a word that has to be there.
@@ -209,7 +212,7 @@ func (c *compiler) fork(p *scanner, t *times) error {
 	if c.threads[tid] == nil { // else it was seen before, and has a process
 		c.threads[tid] = &lineThread{pid: pid}
 	}
-	return c.w.Record(&trace.Record{Type: trace.RecFork, PID: t.pid, TID: t.tid, Exit: t.exit, Child: pid,
+	return c.record(&trace.Record{Type: trace.RecFork, PID: t.pid, TID: t.tid, Exit: t.exit, Child: pid,
 		ChildTID: tid, Share: share})
 }
 
@@ -219,7 +222,7 @@ func (c *compiler) exited(p *scanner, t *times) error {
 		return err
 	}
 	delete(c.threads, t.tid)
-	return c.w.Exit(t.pid, t.tid, int64(status), t.exit)
+	return c.record(&trace.Record{Type: trace.RecExit, PID: t.pid, TID: t.tid, Exit: t.exit, Ret: int64(status)})
 }
 
 func (c *compiler) start(p *scanner, t *times) error {
@@ -257,7 +260,7 @@ func (c *compiler) start(p *scanner, t *times) error {
 			return err
 		}
 	}
-	return c.w.Record(&trace.Record{Type: trace.RecStart, PID: t.pid, TID: t.tid, Umask: uint32(umask), Exit: t.exit,
+	return c.record(&trace.Record{Type: trace.RecStart, PID: t.pid, TID: t.tid, Umask: uint32(umask), Exit: t.exit,
 		Pieces: trace.StartPieces(&ev)})
 }
 
@@ -290,16 +293,38 @@ func (c *compiler) inherit(p *scanner, t *times) error {
 	if err != nil {
 		return err
 	}
-	fd, err := p.numberOf(&v, "a descriptor", math.MaxInt32)
-	if err != nil {
-		return err
+	fd, ok := event.ParseNumber(v.Text)
+	if v.Kind != layout.ToldWord || !ok || fd > math.MaxInt32 && int64(fd) != event.MappedFD {
+		return p.fail(v.at, "a descriptor was expected", "it is a number, or -1 of a file that was only mapped")
 	}
 	r := trace.Record{Type: trace.RecFile, PID: t.pid, TID: t.tid, Exit: t.exit}
-	if p.space(); !p.end() {
-		if err := p.keyword("own"); err != nil {
-			return err
+	name, _ := factWords(v.Note)
+	ev := event.Event{Kind: event.Inherited, Files: []event.File{{FD: int32(fd), Path: name}}}
+	if err := p.attributes(inheritKeys, []string{"own"}, func(key string, at int, v *told) error {
+		var n uint64
+		if v != nil && key != "real" {
+			if n, err = p.numberOf(v, key, math.MaxUint64); err != nil {
+				return err
+			}
 		}
-		r.Flags = trace.FileOwn
+		switch key {
+		case "own":
+			r.Flags |= trace.FileOwn
+		case "from":
+			ev.Args[1] = n
+		case "to":
+			ev.Args[2] = n
+		case "over":
+			if n > uint64(trace.FileOverMask) {
+				return p.fail(at, "over: it is too large", "")
+			}
+			r.Flags |= uint32(n) << trace.FileOverShift
+		case "real":
+			ev.Files[0].Real = string(v.Data)
+		}
+		return nil
+	}); err != nil {
+		return err
 	}
 	if err := c.object(p, v.at, &r, fdOfStart, int32(fd), v.Note, event.OpUnknown); err != nil {
 		return err
@@ -307,18 +332,21 @@ func (c *compiler) inherit(p *scanner, t *times) error {
 	if len(r.Objects) == 0 {
 		r.Objects = []trace.Object{{FD: int32(fd)}}
 	}
-	if name, _ := factWords(v.Note); name != "" {
-		r.Pieces = []trace.Piece{{Len: uint32(len(name)), Data: []byte(name)}}
-	}
-	return c.w.Record(&r)
+	r.Pieces = trace.FilePieces(&ev) // the name is that of a socket too
+	return c.record(&r)
 }
+
+// inheritKeys are the attributes of inherit: where a file is mapped, the bind mount that it was reached through, and
+// its name without links.
+var inheritKeys = []string{"from", "to", "over", "real"}
 
 func (c *compiler) note(p *scanner, t *times) error {
 	text, err := p.text("a text")
 	if err != nil {
 		return err
 	}
-	return c.w.Note(t.pid, t.tid, bytes.Clone([]byte(text)), t.exit)
+	return c.record(&trace.Record{Type: trace.RecNote, PID: t.pid, TID: t.tid, Exit: t.exit,
+		Pieces: []trace.Piece{{Len: uint32(len(text)), Data: []byte(text)}}})
 }
 
 func (c *compiler) lost(p *scanner, t *times) error {
@@ -333,7 +361,7 @@ func (c *compiler) lost(p *scanner, t *times) error {
 	if err != nil {
 		return err
 	}
-	return c.w.Record(&trace.Record{Type: trace.RecLoss, PID: t.pid, TID: t.tid, Exit: t.exit, Count: n,
+	return c.record(&trace.Record{Type: trace.RecLoss, PID: t.pid, TID: t.tid, Exit: t.exit, Count: n,
 		Reason: uint32(reason)})
 }
 
@@ -356,7 +384,7 @@ func (c *compiler) woken(p *scanner, t *times) error {
 		}
 		r.Op = uint16(op)
 	}
-	return c.w.Record(&r)
+	return c.record(&r)
 }
 
 // signal reads signal ACTION "siginfo_t".
@@ -378,7 +406,7 @@ func (c *compiler) signal(p *scanner, t *times) error {
 		return p.fail(at, fmt.Sprintf("a siginfo_t of at most %d bytes was expected", event.SiginfoBytes),
 			"it begins with the signal's number")
 	}
-	return c.w.Record(&trace.Record{Type: trace.RecSignal, PID: t.pid, TID: t.tid, Exit: t.exit, Flags: uint32(action),
+	return c.record(&trace.Record{Type: trace.RecSignal, PID: t.pid, TID: t.tid, Exit: t.exit, Flags: uint32(action),
 		Pieces: []trace.Piece{{Len: uint32(len(info)), Data: []byte(info)}}})
 }
 
@@ -409,5 +437,5 @@ func (c *compiler) process(p *scanner, t *times) error {
 		}
 		put(part, string(text))
 	}
-	return c.w.Record(&r)
+	return c.record(&r)
 }

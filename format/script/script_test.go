@@ -298,7 +298,7 @@ func TestErrors(t *testing.T) {
 		{"replay", replayHead + `write(3, "abc", 5) = 5`, "replay:2:10: buf has 3 bytes, the call moves 5; write = 3, or more content"},
 		{"replay", replayHead + `write(3, @0+10, 10) = 10`, "replay:2:10: the file content has 0 bytes, not 10"},
 		{"replay", replayHead + `write(3, "abc`, "replay:2:11: the string does not end"},
-		{"replay", replayHead + "2.0 0.0 1 close(3) = 0\n1.0 0.0 1 close(4) = 0\n", "replay:3:1: it returns 1.000000000 s before the line above does; lines are in the order of returns: correct the time, or leave out all times of the line"},
+		{"replay", replayHead + "2.0 0.0 1 close(3) = 0\n1.0 0.0 1 close(4) = 0\n", "replay:3:1: it returns 1.000000000 s before the line above does; lines are in the order of returns: correct the time, leave out all times of the line, or write behind before the call"},
 		{"replay", replayHead + "fstat(3, {st_size=4}) = 0", "replay:2:10: statbuf: the fields st_dev, st_ino, st_mode, st_nlink, st_uid, st_gid, st_rdev, st_blksize, st_blocks, st_atime, st_mtime, st_ctime are missing; write all of them, or _ for an argument that is not compared"},
 		{"replay", replayHead + "exit", "replay:2:5: a value was expected"},
 		{"replay", replayHead + `start "/" umask 022 rot "/a"`, "replay:2:21: root was expected"},

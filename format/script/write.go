@@ -56,7 +56,7 @@ func Write(ctx context.Context, t *trace.Tape, initial Tree, dir string) (_ *Wri
 	}
 	defer func() { err = errors.Join(err, work.Close()) }()
 	w := &writer{tape: t, files: map[event.OpenID]facts{}, threads: map[uint32]identity{},
-		cpu: map[uint32]int64{}, model: posix.New()}
+		cpu: map[uint32]int64{}, stacks: map[*event.Stack]uint64{}, model: posix.New()}
 	if a, ok := event.ParseArch(t.Host(0).Arch); ok {
 		w.arch = a
 	}
@@ -104,9 +104,10 @@ type writer struct {
 	files   map[event.OpenID]facts
 	threads map[uint32]identity
 	cpu     map[uint32]int64 // of a thread's last call, ns
-	model   *posix.Model     // to know which open files are closed
-	first   int64            // time of the first event, ns
-	last    int64            // return of the event before
+	stacks  map[*event.Stack]uint64
+	model   *posix.Model // to know which open files are closed
+	first   int64        // time of the first event, ns
+	last    int64        // return of the event before
 	scratch []byte
 	done    Written
 }
@@ -217,16 +218,22 @@ func (w *writer) head() []byte {
 }
 
 // appendEvent writes the line of an event, and before it who the thread is if that has
-// changed.
+// changed, and the call's stack if it is a new one.
 func (w *writer) appendEvent(dst []byte, ev *event.Event) ([]byte, error) {
 	if ev.Kind != event.LossMark || ev.TID != 0 {
 		who := identity{ev.PID, ev.PPID, ev.PGID, ev.SID, ev.UID, ev.GID, ev.NSPID, ev.NSTID, ev.Comm}
 		if was, ok := w.threads[ev.TID]; !ok || was != who {
-			dst = appendThread(w.appendTime(dst, ev, true), &who)
+			dst = appendSeconds(dst, max(ev.Exit, w.last)-w.first)
+			dst = strconv.AppendUint(append(dst, ' '), uint64(ev.TID), 10)
+			dst = appendThread(append(dst, ' '), &who)
 			w.threads[ev.TID] = who
 		}
 	}
-	dst = w.appendTime(dst, ev, ev.Kind != event.Call)
+	if ev.Stack != nil && w.stacks[ev.Stack] == 0 {
+		w.stacks[ev.Stack] = uint64(len(w.stacks) + 1)
+		dst = appendStack(dst, w.stacks[ev.Stack], ev.Stack)
+	}
+	dst = w.appendTime(dst, ev)
 	w.last = max(w.last, ev.Exit)
 	if ev.Kind != event.Call {
 		return append(w.appendMark(dst, ev), '\n'), nil
@@ -235,16 +242,13 @@ func (w *writer) appendEvent(dst []byte, ev *event.Event) ([]byte, error) {
 	return append(dst, '\n'), err
 }
 
-// appendTime writes when and by whom. Events of a tape stand in its order, and so do
-// lines: where a tape has put a call behind one that returned later, its return is that.
-func (w *writer) appendTime(dst []byte, ev *event.Event, mark bool) []byte {
-	exit := max(ev.Exit, w.last)
-	if mark {
-		dst = appendSeconds(dst, exit-w.first)
+// appendTime writes when and by whom, and what is special about it.
+func (w *writer) appendTime(dst []byte, ev *event.Event) []byte {
+	if ev.Kind != event.Call {
+		dst = appendSeconds(dst, ev.Exit-w.first)
 	} else {
-		enter := min(ev.Enter, exit) // what was read of a mapping stands before the call that it mattered to
-		dst = appendSeconds(dst, enter-w.first)
-		dst = appendSeconds(append(dst, ' '), exit-enter)
+		dst = appendSeconds(dst, ev.Enter-w.first)
+		dst = appendSeconds(append(dst, ' '), ev.Exit-ev.Enter)
 		if ev.Flags&event.Untimed != 0 {
 			dst = append(dst, '?')
 		}
@@ -255,13 +259,28 @@ func (w *writer) appendTime(dst []byte, ev *event.Event, mark bool) []byte {
 			dst = appendSeconds(append(dst, ' '), int64(ev.DelayBefore))
 			dst = appendSeconds(append(dst, ' '), int64(ev.DelayWithin))
 		}
-	}
-	if !mark {
 		w.cpu[ev.TID] = ev.CPU
 	}
 	dst = strconv.AppendUint(append(dst, ' '), uint64(ev.TID), 10)
-	return append(dst, ' ')
+	dst = append(dst, ' ')
+	if ev.Exit < w.last {
+		dst = append(append(dst, behindWord...), ' ')
+	}
+	if ev.Flags&event.Late != 0 {
+		dst = append(append(dst, lateWord...), ' ')
+	}
+	if ev.Flags&event.Synthetic != 0 {
+		dst = append(append(dst, standInWord...), ' ')
+	}
+	return dst
 }
+
+// What stands before a call or a mark that is special.
+const (
+	behindWord  = "behind"   // it returned before the line above did
+	lateWord    = "late"     // event.Late
+	standInWord = "stand-in" // event.Synthetic
+)
 
 // appendSeconds writes ns as seconds.
 func appendSeconds(dst []byte, ns int64) []byte {
