@@ -157,7 +157,7 @@ func (im *importer) call(k *kind, th *thread, tid uint32, time uint64, params []
 		if err := im.settle(th, tid, time); err != nil {
 			return err
 		}
-		fc = &format.Call{Op: k.op, PID: th.pid, TID: tid, Enter: time}
+		fc = newCall(k.op, th.pid, tid, time)
 		th.pending = fc
 		im.take(k, fc, th, params)
 		return nil
@@ -178,12 +178,16 @@ func (im *importer) call(k *kind, th *thread, tid uint32, time uint64, params []
 		if err := im.tell(th, tid, time); err != nil {
 			return err
 		}
-		fc = &format.Call{Op: k.op, PID: th.pid, TID: tid, Enter: time, Untimed: true}
+		fc = newCall(k.op, th.pid, tid, time)
+		fc.Untimed = true
 	}
 	th.pending = nil
 	fc.Exit = time
 	before := *th
 	argv := im.take(k, fc, th, params)
+	if fc.Ret >= 0 {
+		addStat(fc)
+	}
 	switch {
 	case isFork(k.op):
 		if fc.Ret > 0 {
@@ -195,6 +199,30 @@ func (im *importer) call(k *kind, th *thread, tid uint32, time uint64, params []
 		th.executed(fc, 1, argv, &before)
 	}
 	return im.w.Call(fc)
+}
+
+// newCall returns a call of which no number and no text is known yet. Forks say what the child shares.
+func newCall(op event.Op, pid, tid uint32, enter uint64) *format.Call {
+	fc := &format.Call{Op: op, PID: pid, TID: tid, Enter: enter}
+	for i, a := range event.Lookup(op).Args {
+		if !isFork(op) && (!a.Kind.IsMemory() || a.Kind == event.KindText) {
+			fc.NotKnown(i)
+		}
+	}
+	if op == event.OpSendto {
+		const length = 5 // of no address, if there is none
+		fc.Known(length)
+	}
+	return fc
+}
+
+// addStat gives a stat that succeeded the structure that it filled in, of which the capture has nothing.
+func addStat(fc *format.Call) {
+	for i, a := range event.Lookup(fc.Op).Args {
+		if a.Layout == event.LayoutStat {
+			fc.Bytes(i, nil, int64(event.LayoutStat.Bytes(event.AMD64)))
+		}
+	}
 }
 
 // executed completes an execve whose path is argument arg. before is the thread as it was.
@@ -291,6 +319,10 @@ func (im *importer) take(k *kind, fc *format.Call, th *thread, params [][]byte) 
 			continue
 		}
 		p := &k.params[i]
+		if p.arg >= 0 {
+			p.take(fc, th, k.op, b)
+			continue
+		}
 		switch p.what {
 		case "ret":
 			fc.Ret = int64(number(b, true))
@@ -304,22 +336,25 @@ func (im *importer) take(k *kind, fc *format.Call, th *thread, params [][]byte) 
 			for n := range fc.Objects {
 				fc.Objects[n].Ino, fc.Objects[n].Mode = number(b, false), modeFIFO
 			}
-		default:
-			if p.arg < 0 || p.arg >= len(fc.Args) {
-				continue
-			}
-			if p.what == "path" && (k.op == event.OpExecve || k.op == event.OpExecveat) {
-				th.program = cmp.Or(text(b), th.program) // written at the end, once
-				continue
-			}
-			p.argument(fc, &event.Lookup(k.op).Args[p.arg], b)
 		}
 	}
 	return argv
 }
 
+// take gives a call the argument that a parameter is.
+func (p *param) take(fc *format.Call, th *thread, op event.Op, b []byte) {
+	if p.what == "path" && (op == event.OpExecve || op == event.OpExecveat) {
+		th.program = cmp.Or(text(b), th.program) // written at the end, once
+		return
+	}
+	if fc.Op == op { // else it is a child's side of a fork
+		p.argument(fc, &event.Lookup(op).Args[p.arg], b)
+	}
+}
+
 // argument gives a call the argument that a parameter is.
 func (p *param) argument(fc *format.Call, a *event.Arg, b []byte) {
+	fc.Known(p.arg)
 	switch {
 	case p.code == "fd": // of a pair
 		fd := int32(number(b, true))
@@ -332,6 +367,7 @@ func (p *param) argument(fc *format.Call, a *event.Arg, b []byte) {
 		if s := sockaddr(b); s != nil && fc.Args[p.arg] == 0 {
 			fc.Bytes(p.arg, s, 0)
 			fc.Args[p.arg+1] = uint64(len(s))
+			fc.Known(p.arg + 1)
 		}
 	case a.Kind == event.KindPath || a.Kind == event.KindText:
 		if s := text(b); s != "" && fc.Args[p.arg] == 0 { // or the entry said it
@@ -342,7 +378,8 @@ func (p *param) argument(fc *format.Call, a *event.Arg, b []byte) {
 	case a.Kind == event.KindVec:
 		fc.Shape(p.arg, []int64{max(fc.Ret, int64(len(b)))})
 		fc.Bytes(p.arg, b, max(fc.Ret, 0))
-		fc.Args[2] = 1 // its elements are not known, only what they hold together
+		fc.Known(p.arg + 1)
+		fc.Args[p.arg+1] = 1 // its elements are not known, only what they hold together
 	case a.Layout == event.LayoutMsghdr:
 		const size, vectorLength = 56, 24 // of struct msghdr (recvmsg(2)); its vector is taken for one element
 		head := make([]byte, size)

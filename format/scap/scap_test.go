@@ -246,6 +246,42 @@ func TestImport(t *testing.T) {
 	}
 }
 
+// TestCallsOfNewerTypes imports events that sysdig itself takes little notice of.
+func TestCallsOfNewerTypes(t *testing.T) {
+	c := start(false)
+	const at = 1_700_000_000_000_000_000
+	for i, e := range []struct {
+		typ    uint16
+		params []any
+	}{
+		{451, []any{int64(0), uint32(3), ^uint32(0), uint32(1 << 2)}},
+		{415, []any{int64(0), "/dev/x", uint32(0o020600), uint32(0x100003)}},
+		{385, []any{int64(-1), int64(-100), "a", uint32(1000), uint32(100), uint32(0x100)}},
+		{257, []any{int64(0), "/dev/vdb", "/mnt", "ext4", uint32(1)}},
+		{391, []any{int64(0), "/mnt", uint32(2)}},
+		{405, []any{int64(3), "buffer", uint32(1)}},
+		{241, []any{int64(0), int64(3), uint32(1 << 5)}},
+		{377, []any{int64(4), uint32(1)}},
+		{397, []any{int64(5), uint16(1<<12 | 1<<6), uint64(7)}},
+		{239, []any{int64(48), int64(6)}},
+		{129, []any{int64(0), int64(11), uint8(15)}},
+		{199, []any{int64(0), uint32(1000)}},
+		{421, []any{int64(3), int64(11), []byte("abc")}},
+		{163, []any{int64(0x7f0000000000), uint32(1), uint32(1), uint32(0), uint64(0), uint64(4096), uint32(1), uint32(2),
+			int64(6), uint64(2)}},
+		{401, []any{int64(0), uint32(15), "name", int64(0)}},
+	} {
+		c.event(at+uint64(i)*100, 10, e.typ, e.params...)
+	}
+	tape, done := formattest.Tape(t, func(im *format.Import) error {
+		return Import(t.Context(), bytes.NewReader(c.Bytes()), im)
+	})
+	formattest.Golden(t, filepath.Join("testdata", "types.golden"), formattest.Text(t, tape))
+	if d := cmp.Diff(map[string]uint64{"prctl": 1}, done.Left); d != "" {
+		t.Error("left out:", d)
+	}
+}
+
 func TestGzip(t *testing.T) {
 	plain := sample(false)
 	var b bytes.Buffer

@@ -104,6 +104,14 @@ func decoded(v uint64, code string) uint64 {
 		return bits(v, mmapBits)
 	case "clone":
 		return bits(v, cloneBits)
+	case "cloexec":
+		return bits(v, []bit{{1, 0o2000000}})
+	case "nonblock":
+		return bits(v, []bit{{1, 0o4000}})
+	case "dev": // the kernel's encoding of the number as if it were not encoded
+		return v&0xff | v>>12&0xfff00 | v>>8&0xfff<<20
+	case "page":
+		return v * 4096
 	case "fcntl": // counted from 1; after F_SETOWN_EX and the like the kernel's jump
 		switch {
 		case v >= 1 && v <= 8:
