@@ -110,6 +110,11 @@ var foreignTraces = []struct {
 		[]string{"8</unknown/fd-7-of-1/sub/f>"}, "3 calls made",
 	},
 	{
+		"a directory that was open before, with its name", "x.strace",
+		"openat(7</t/d>, \"f\", O_WRONLY|O_CREAT|O_EXCL, 0604) = 4</t/d/f>\nwrite(4</t/d/f>, \"abc\", 3) = 3\n",
+		[]string{"--- inherited 7</t/d> ---"}, "3 calls made",
+	},
+	{
 		"a listing of which nothing is said", "x.strace",
 		"openat(AT_FDCWD, \"/d\", O_RDONLY|O_DIRECTORY) = 3\ngetdents64(3, 0x55d0 /* 5 entries */, 32768) = 144\n" +
 			"getdents64(3, 0x55d0 /* 0 entries */, 32768) = 0\nopen(\"/d/x\", O_RDONLY) = 4\n",
@@ -126,6 +131,32 @@ var foreignTraces = []struct {
 		"faccessat2(AT_FDCWD, \"/b/p\", X_OK, AT_EACCESS) = 0\nreadlink(\"/b/p\", \"p3\", 4096) = 2\n" +
 			"readlink(\"/b/p3\", 0x7ffd, 4096) = -1 EINVAL (Invalid argument)\n",
 		nil, "3 calls made",
+	},
+	{
+		"a file that is passed to another process", "x.strace",
+		"10 socketpair(AF_UNIX, SOCK_DGRAM, 0, [3, 4]) = 0\n10 open(\"/f\", O_RDWR|O_CREAT|O_EXCL, 0600) = 5\n" +
+			"10 write(5, \"0123456789\", 10) = 10\n10 fork() = 11\n" +
+			"10 sendmsg(3, {msg_name=NULL, msg_namelen=0, msg_iov=[{iov_base=\"h\", iov_len=1}], msg_iovlen=1, " +
+			passedFile + "[5]}], msg_controllen=24, msg_flags=0}, 0) = 1\n" +
+			"11 recvmsg(4, {msg_name=NULL, msg_namelen=0, msg_iov=[{iov_base=\"h\", iov_len=4}], msg_iovlen=1, " +
+			passedFile + "[6]}], msg_controllen=24, msg_flags=0}, 0) = 1\n" +
+			"11 lseek(6, 0, SEEK_SET) = 0\n11 write(6, \"child\", 5) = 5\n11 exit_group(0) = ?\n" +
+			"10 wait4(-1, NULL, 0, NULL) = 11\n10 write(5, \"me\", 2) = 2\n10 pread64(5, \"childme789\", 10, 0) = 10\n",
+		[]string{"write(6</f>, \"child\""}, "6 calls made",
+	},
+	{
+		"a store through a mapping, which no call says", "x.strace",
+		"open(\"/m\", O_RDWR|O_CREAT|O_EXCL, 0600) = 3\nftruncate(3, 10000) = 0\n" +
+			"mmap(NULL, 10000, PROT_READ|PROT_WRITE, MAP_SHARED, 3, 0) = 0x7f0000000000\n" +
+			"msync(0x7f0000000000, 10000, MS_SYNC) = 0\npread64(3, \"hello\", 5, 5000) = 5\n",
+		nil, "3 calls made",
+	},
+	{
+		"names of a 32-bit program, and of capabilities", "x.strace",
+		"open(\"/a\", O_RDWR|O_CREAT, 0600) = 3\n" +
+			"fcntl64(3, F_SETLK64, {l_type=F_WRLCK, l_whence=SEEK_SET, l_start=0, l_len=10}) = 0\n" +
+			"prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_IS_SET, CAP_CHOWN, 0, 0) = 0\n",
+		[]string{"F_SETLK, {l_type=F_WRLCK", "prctl(PR_CAP_AMBIENT"}, "1 calls made",
 	},
 	{
 		"numbers with C's suffixes", "x.strace",
@@ -163,6 +194,9 @@ var foreignTraces = []struct {
 		[]string{`open("/usr/x.pyc", O_RDONLY|O_CLOEXEC) = 3</usr/x.pyc>`}, "1 calls made",
 	},
 }
+
+// passedFile is the head of a message that passes a file.
+const passedFile = "msg_control=[{cmsg_len=20, cmsg_level=SOL_SOCKET, cmsg_type=SCM_RIGHTS, cmsg_data="
 
 // lttng returns a line of babeltrace2; time is the number of ns.
 func lttng(time, event, fields string) string {

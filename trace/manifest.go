@@ -357,3 +357,10 @@ func sealOf(b []byte) string {
 	}
 	return string(b[len(b)-len(sealEnd)-64 : len(b)-len(sealEnd)])
 }
+
+// Foreign reports whether the tape is of another tool's trace, which does not say on which kernel it was made.
+func (m *Manifest) Foreign() bool {
+	return slices.ContainsFunc(m.Hosts, func(h Host) bool {
+		return h.Kernel == "" && h.Backend != "" && h.Backend != "script" && h.Backend != "test"
+	})
+}

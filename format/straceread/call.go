@@ -243,9 +243,13 @@ func (x *importer) before(t *thread, c *format.Call, args []field) error {
 		if known && (t.p.opens || old.Name == a.Note) {
 			continue
 		}
-		t.p.set(int64(fd), &format.OpenFile{Name: strings.Clone(a.Note), Pos: -1})
+		f := &format.OpenFile{Name: strings.Clone(a.Note), Pos: -1}
+		t.p.set(int64(fd), f)
 		o, name := object(a.Note)
 		o.FD = int32(fd)
+		if o.Mode == 0 && strings.HasPrefix(name, "/") {
+			x.proof(c, i).give(f, &o)
+		}
 		if err := x.w.Open(t.p.pid, o, name, c.Enter); err != nil {
 			return err
 		}

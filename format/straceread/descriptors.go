@@ -33,16 +33,9 @@ func (x *importer) descriptors(p *process, c *format.Call, r *result, args []*fi
 			}
 		}
 		return
-	case event.OpPipe, event.OpPipe2, event.OpSocketpair, event.OpRecvmsg, event.OpRecvmmsg:
-		for i := range c.Objects {
-			switch o := &c.Objects[i]; {
-			case o.Arg != event.MemoryArg:
-			case o.Mode != 0:
-				p.set(int64(o.FD), &format.OpenFile{Pos: -1})
-			default: // a file that was sent: its name is told when it is used
-				delete(p.fds, o.FD)
-			}
-		}
+	case event.OpPipe, event.OpPipe2, event.OpSocketpair, event.OpRecvmsg, event.OpRecvmmsg, event.OpSendmsg,
+		event.OpSendmmsg:
+		x.inMemory(p, c)
 		return
 	case event.OpFstat, event.OpNewfstatat:
 		x.told(p, c, args)
@@ -70,6 +63,31 @@ func (x *importer) descriptors(p *process, c *format.Call, r *result, args []*fi
 	}
 	p.set(c.Ret, f)
 }
+
+// inMemory follows the descriptors in the memory of a call: those of a pair, and those that a message carries.
+func (x *importer) inMemory(p *process, c *format.Call) {
+	sends := c.Op == event.OpSendmsg || c.Op == event.OpSendmmsg
+	receives := c.Op == event.OpRecvmsg || c.Op == event.OpRecvmmsg
+	for i := range c.Objects {
+		switch o := &c.Objects[i]; {
+		case o.Arg != event.MemoryArg:
+		case sends:
+			if f := p.fds[o.FD]; f != nil && len(x.flights) < maxFlights {
+				x.flights = append(x.flights, f)
+			}
+		case receives && len(x.flights) > 0:
+			p.set(int64(o.FD), x.flights[0])
+			x.flights = x.flights[1:]
+		case o.Mode != 0:
+			p.set(int64(o.FD), &format.OpenFile{Pos: -1})
+		default: // a file that was sent: its name is told when it is used
+			delete(p.fds, o.FD)
+		}
+	}
+}
+
+// maxFlights limits the files in messages that nobody received.
+const maxFlights = 4096
 
 // maxHandles limits the handles whose files are known.
 const maxHandles = 1 << 14

@@ -142,8 +142,9 @@ type importer struct {
 	summary  bool              // the lines are those of a summary
 	links    map[string]string // symbolic links that opens proved: absolute names and targets
 	values   map[valueKey]uint64
-	handles  map[string]bool // those of which name_to_handle_at told the file
-	fields   []*field        // scratch
+	flights  []*format.OpenFile // in messages on their way (SCM_RIGHTS), in the order of sending
+	handles  map[string]bool    // those of which name_to_handle_at told the file
+	fields   []*field           // scratch
 }
 
 type thread struct {

@@ -3,6 +3,7 @@
 package straceread
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/iotape/iotape/event"
@@ -124,7 +125,7 @@ func (x *importer) number(c *format.Call, spec *event.Spec, a *event.Arg, i int,
 			return
 		}
 		if v, ok = composed(t); !ok && t.Text != "" {
-			v, ok = x.value(a.Set, plainNumber(t.Text))
+			v, ok = x.value(a.Set, plainNumber(cmp.Or(narrowNames[t.Text], t.Text)))
 		}
 	}
 	if c.Args[i] = v; !ok {
@@ -134,6 +135,9 @@ func (x *importer) number(c *format.Call, spec *event.Spec, a *event.Arg, i int,
 		}
 	}
 }
+
+// narrowNames are names of 32-bit programs for what x86-64 has under another one.
+var narrowNames = map[string]string{"F_GETLK64": "F_GETLK", "F_SETLK64": "F_SETLK", "F_SETLKW64": "F_SETLKW"}
 
 // plainNumber takes C's suffix off a number: strace wrote 1u and 4096UL for sizes.
 func plainNumber(text string) string {

@@ -189,7 +189,7 @@ func (x *importer) unseen(t *thread, c *format.Call) error {
 		switch a.Kind {
 		case event.KindDirFD:
 			if dirfd = int32(c.Args[i]); dirfd >= 0 {
-				err = x.unseenFile(t, c, i, x.provedByName(i))
+				err = x.unseenFile(t, c, i)
 			}
 		case event.KindPath:
 			if told.Kind == layout.ToldText && len(told.Data) > 0 && told.Data[0] != '/' && dirfd == event.AtFDCWD {
@@ -197,7 +197,7 @@ func (x *importer) unseen(t *thread, c *format.Call) error {
 			}
 			dirfd = event.AtFDCWD
 		case event.KindFD:
-			err = x.unseenFile(t, c, i, x.proves(c, spec, i))
+			err = x.unseenFile(t, c, i)
 		}
 		if err != nil {
 			return err
@@ -260,6 +260,30 @@ func (x *importer) provedByStat() (is proof) {
 	return is
 }
 
+// proof returns what the success of a call proves of the descriptor in argument i.
+func (x *importer) proof(c *format.Call, i int) proof {
+	spec := event.Lookup(c.Op)
+	if c.Ret < 0 || c.Interrupted || i >= len(spec.Args) {
+		return proof{}
+	}
+	if spec.Argument(i, &c.Args).Kind == event.KindDirFD {
+		return x.provedByName(i)
+	}
+	return x.proves(c, spec, i)
+}
+
+// give gives what is proved to an open file and its object.
+func (is proof) give(f *format.OpenFile, o *trace.Object) {
+	if o.Mode = is.mode; !is.named || is.mode != event.TypeRegular {
+		return
+	}
+	f.Pos, f.Regular, f.Flags = 0, true, 2
+	if o.FD == 1 || o.FD == 2 { // output goes to the end
+		f.Pos = is.size
+	}
+	o.Pos, o.Flags = f.Pos, 2 // O_RDWR: what it was opened for is not known
+}
+
 // proves returns what the success of a call proves of the descriptor in argument i.
 func (x *importer) proves(c *format.Call, spec *event.Spec, i int) proof {
 	switch c.Op {
@@ -282,24 +306,18 @@ func (x *importer) proves(c *format.Call, spec *event.Spec, i int) proof {
 }
 
 // unseenFile says that a descriptor was open before the trace: a call used it, and succeeded.
-func (x *importer) unseenFile(t *thread, c *format.Call, i int, is proof) error {
+func (x *importer) unseenFile(t *thread, c *format.Call, i int) error {
 	fd := int32(c.Args[i])
 	if fd < 0 || c.Ret < 0 || c.Interrupted || t.p.fds[fd] != nil || len(t.p.fds) >= maxFDs {
 		return nil
 	}
 	f := &format.OpenFile{Pos: -1}
-	o, name := trace.Object{FD: fd, Mode: is.mode}, ""
+	is, o, name := x.proof(c, i), trace.Object{FD: fd}, ""
 	if is.named {
 		name = fmt.Sprintf(unknownFile, fd, t.p.pid)
 		x.done.LeftOut(inventedFile, 1)
-		if is.mode == event.TypeRegular {
-			f.Pos, f.Regular, f.Flags = 0, true, 2
-			if fd == 1 || fd == 2 { // output goes to the end
-				f.Pos = is.size
-			}
-			o.Pos, o.Flags = f.Pos, 2 // O_RDWR: what it was opened for is not known
-		}
 	}
+	is.give(f, &o)
 	t.p.fds[fd] = f
 	return x.w.Open(t.p.pid, o, name, c.Enter)
 }

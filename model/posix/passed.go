@@ -8,7 +8,8 @@ import "github.com/iotape/iotape/event"
 // to another by pidfd_getfd(2). The receiver's number is a new one, the open file
 // is the sender's. A trace does not say which message a receiver got, so the model
 // goes by what the kernel said of the file on both sides: device, inode and open
-// flags, and among equal ones the order of sending.
+// flags, and among equal ones the order of sending. Of foreign traces, which do not
+// have what the kernel said, it goes by names and the order of sending.
 
 // early is an open file that was received by a call that returned before the call
 // that sent it.
@@ -79,7 +80,8 @@ func (m *Model) received(t *Thread, ev *event.Event) {
 // model knows none.
 func (m *Model) land(f *event.File, ev *event.Event, peek bool) *OpenFile {
 	for i, o := range m.flights {
-		if !sameFile(o, f) {
+		unknown := !f.Known && o.Ino == 0 && (f.Path == "" || o.Path == f.Path)
+		if !unknown && !sameFile(o, f) {
 			continue
 		}
 		if !peek {

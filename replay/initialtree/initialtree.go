@@ -155,13 +155,8 @@ func Arch(t *trace.Tape) event.Arch {
 	return event.AMD64
 }
 
-// foreign reports whether a tape is of another tool's trace: such a trace does not say on which
-// kernel it was made, and its user chose which calls it has.
-func foreign(t *trace.Tape) bool {
-	return t != nil && slices.ContainsFunc(t.Manifest().Hosts, func(h trace.Host) bool {
-		return h.Kernel == "" && h.Backend != "" && h.Backend != "script" && h.Backend != "test"
-	})
-}
+// foreign reports whether a tape is of another tool's trace; its user chose which calls it has.
+func foreign(t *trace.Tape) bool { return t != nil && t.Manifest().Foreign() }
 
 type inference struct {
 	layout        eventsource.Layout

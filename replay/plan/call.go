@@ -36,6 +36,7 @@ func (p *Planner) planCall(t *Task) {
 		}
 	}
 	p.findOmission(t)
+	p.tainted.mapped(ev)
 	if t.Action == Emulate {
 		return
 	}

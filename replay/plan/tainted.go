@@ -18,10 +18,24 @@ type taintedRanges struct {
 	effect.Ranges
 	generated bool // nothing that is written is as recorded
 	encrypted bool // no content of the tape is what files held, byte by byte: trace.ContentEncrypted
+	foreign   bool // the tape has no stores through mappings
 }
 
 func newTaintedRanges(t *trace.Tape, ranges []effect.FileRanges, generated bool) taintedRanges {
-	return taintedRanges{effect.NewRanges(ranges), generated, content.AnonymisedContent(t) == trace.ContentEncrypted}
+	return taintedRanges{effect.NewRanges(ranges), generated, content.AnonymisedContent(t) == trace.ContentEncrypted,
+		t != nil && t.Manifest().Foreign()}
+}
+
+// mapped notes what a program can store to through a mapping without a call.
+func (m taintedRanges) mapped(ev *event.Event) {
+	const protWrite, mapType, mapPrivate, mapAnonymous = 2, 15, 2, 32
+	if !m.foreign || ev.Op != event.OpMmap || !ev.OK() || ev.Args[2]&protWrite == 0 ||
+		ev.Args[3]&mapType == mapPrivate || ev.Args[3]&mapAnonymous != 0 {
+		return
+	}
+	if f := ev.FileArg(4); f != nil && (f.Known || effect.Nameable(f)) {
+		m.Add(effect.ContentOf(f), int64(ev.Args[5]), int64(ev.Args[5]+ev.Args[1]))
+	}
 }
 
 // observe notes what a task does to the content of files, and whether what it reads can
