@@ -5,6 +5,8 @@ package all
 import (
 	"bytes"
 	"encoding/binary"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -24,6 +26,8 @@ var hints = []struct {
 	{begins("PML_"), "this is a binary log of Process Monitor: save it as CSV there"},
 	{isSums, "this is a table of sums (filetop, biotop), which has no calls: trace with opensnoop, fileslower or biosnoop"},
 	{isSummary, "this is the table of strace -c, which has no calls: record without -c"},
+	{begins("\n Summary of events:"), "this is the table of perf trace -s, " +
+		"which has no calls: record without -s, or with -S"},
 }
 
 // Hint says of a file's first bytes what can be done with a file that no format matches; "" if
@@ -32,6 +36,23 @@ func Hint(head []byte) string {
 	for i := range hints {
 		if hints[i].match(head) {
 			return hints[i].text
+		}
+	}
+	return ""
+}
+
+// directories are the hints about directories, by a file that they have.
+var directories = []struct{ file, text string }{
+	{"recorder.mt", "this is a trace of Recorder, whose form changes with its versions and has no results of calls: " +
+		"iotape does not read it (recorder2text prints it)"},
+	{"metadata", "this is perhaps a trace of CTF (LTTng): run babeltrace2 on it, and read what it prints"},
+}
+
+// HintOfDirectory is Hint for a directory that is no tape.
+func HintOfDirectory(path string) string {
+	for _, d := range directories {
+		if st, err := os.Stat(filepath.Join(path, d.file)); err == nil && st.Mode().IsRegular() {
+			return d.text
 		}
 	}
 	return ""

@@ -19,6 +19,7 @@ func TestHints(t *testing.T) {
 		{"Process Monitor", "PML_\x09\x00\x00\x00", "CSV"},
 		{"strace -c", "% time     seconds  usecs/call     calls    errors syscall\n------ ----\n", "without -c"},
 		{"filetop", "12:00:01 loadavg: 0.10\n\nTID    COMM             READS  WRITES R_Kb    W_Kb    T FILE\n", "biosnoop"},
+		{"perf trace -s", "\n Summary of events:\n\n ls (16684), 288 events, 97.3%\n", "with -S"},
 		{"a text", "% time flies\n", ""},
 		{"nothing", "", ""},
 	}
@@ -41,5 +42,17 @@ func TestHints(t *testing.T) {
 				t.Errorf("read: %v, want ErrUnknownFormat and %q", err, tt.want)
 			}
 		})
+	}
+}
+
+func TestHintOfDirectory(t *testing.T) {
+	for file, want := range map[string]string{"recorder.mt": "recorder2text", "metadata": "babeltrace2", "other": ""} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, file), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := HintOfDirectory(dir); !strings.Contains(got, want) || want == "" && got != "" {
+			t.Errorf("the hint for a directory with %s is %q, want one with %q", file, got, want)
+		}
 	}
 }

@@ -153,6 +153,9 @@ func (cv *conversion) importTape(ctx context.Context) (*Result, error) {
 	if st, err := f.Stat(); err != nil {
 		return nil, err
 	} else if st.IsDir() {
+		if text := all.HintOfDirectory(cv.in); text != "" {
+			return nil, refuse("cannot convert %s: %s", cv.in, text)
+		}
 		return nil, refuse("cannot convert %s to %s: one of them must be no tape", cv.in, cv.out)
 	}
 	if cv.From == nil {

@@ -43,6 +43,8 @@ func Any(ctx context.Context, path string) (*trace.Tape, error) {
 	case errors.Is(err, trace.ErrNotSealed) || errors.Is(err, trace.ErrForeign):
 	case err != nil && all.IsFamily(path):
 		return temporary(ctx, path)
+	case err != nil && all.HintOfDirectory(path) != "":
+		return nil, fmt.Errorf("%s: %s: %w", path, all.HintOfDirectory(path), all.ErrUnknownFormat)
 	default:
 		return t, err
 	}
