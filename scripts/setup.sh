@@ -29,6 +29,7 @@ for arg; do
 		want+=" redis-server redis-tools nats-server stunnel4 openssl" # what flow follows data through
 		want+=" iproute2 openssh-client" # hosts are network namespaces
 		want+=" bubblewrap" # a sandbox of mount namespaces
+		want+=" systemd systemd-container podman crun busybox-static" # units and containers
 		want+=" nfs-ganesha nfs-ganesha-vfs libnfs-utils" # NFS clients of a mount
 		# What the page of iotape serve is tested in.
 		want+=" chromium fonts-dejavu-core"

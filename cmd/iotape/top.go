@@ -86,7 +86,7 @@ A rule is "MEASURE of WHAT by KEYS LIMIT for TIME". Only WHAT and LIMIT are requ
 				o.Meter.Rules = append(o.Meter.Rules, r)
 			}
 			if tape != "" {
-				if len(args) > 0 || target != (cli.TargetFlags{}) || len(alarms) > 0 || o.Meter.Listen != "" {
+				if len(args) > 0 || target.Given() || len(alarms) > 0 || o.Meter.Listen != "" {
 					return cli.Usage(errors.New(
 						"--tape counts a recording: it cannot be used with a command, a target, --alarm or --listen"))
 				}

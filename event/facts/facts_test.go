@@ -108,6 +108,7 @@ func TestNames(t *testing.T) {
 		{"/system.slice/docker-" + id + ".scope", "docker-" + id + ".scope", id, ""},
 		{"/docker/" + id, "", id, ""},
 		{"/machine.slice/libpod-" + id + ".scope/container", "libpod-" + id + ".scope", id, ""},
+		{"/machine.slice/libpod-conmon-" + id + ".scope", "libpod-conmon-" + id + ".scope", "", ""},
 		{"/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod" + strings.ReplaceAll(pod, "-", "_") +
 			".slice/cri-containerd-" + id + ".scope", "cri-containerd-" + id + ".scope", id, pod},
 		{"/kubepods/besteffort/pod" + pod + "/" + id, "", id, pod},

@@ -44,19 +44,20 @@ const idBytes = 64
 
 // containerNames are the parts of a control group's path that are named after a container: its ID, alone or
 // behind the name of what runs it (docker-ID.scope, libpod-ID.scope, cri-containerd-ID.scope, crio-ID), or LXC's
-// and systemd-nspawn's names.
+// and systemd-nspawn's names. The first group is what an engine's monitor of the container has before the ID
+// (libpod-conmon-ID.scope, crio-conmon-ID.scope): the monitor runs outside of the container.
 var containerNames = regexp.MustCompile(
-	`(?:^|[/:-])([0-9a-f]{64})(?:\.scope)?(?:/|$)|/lxc\.payload\.([^/\n]+)|` +
+	`(?:^|[/:-])(conmon-)?([0-9a-f]{64})(?:\.scope)?(?:/|$)|/lxc\.payload\.([^/\n]+)|` +
 		`/machine\.slice/(?:systemd-nspawn@|machine-)([^/\n]+?)\.(?:scope|service)(?:/|$)`)
 
 // Container returns the container of a control group: its ID of 64 digits, or its name if it has none. It is ""
 // for a control group that is no container's.
 func Container(cgroup string) string {
 	m := containerNames.FindStringSubmatch(cgroup)
-	if m == nil {
+	if m == nil || m[1] != "" {
 		return ""
 	}
-	return m[1] + m[2] + m[3]
+	return m[2] + m[3] + m[4]
 }
 
 // ShortContainer is the first 12 digits of a container's ID, as docker ps shows it; of a name, all of it.

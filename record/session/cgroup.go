@@ -3,15 +3,19 @@
 package session
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/iotape/iotape/event/facts"
 	"github.com/iotape/iotape/internal/hint"
@@ -109,6 +113,28 @@ func awaitUnit(name string) (dir string, made bool, err error) {
 		return "", false, fmt.Errorf("wait for %s: %w", name, err)
 	}
 	return dir, true, nil
+}
+
+// awaitProcess waits until a control group has a process, is gone, or ctx ends. It does not wait for "".
+func awaitProcess(ctx context.Context, dir string) {
+	if dir == "" {
+		return
+	}
+	f, err := os.Open(filepath.Join(dir, "cgroup.events"))
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	const look = 100 // milliseconds, for the end of ctx
+	b := make([]byte, 256)
+	for ctx.Err() == nil {
+		n, err := f.ReadAt(b, 0)
+		if err != nil && err != io.EOF || bytes.Contains(b[:n], []byte("populated 1")) {
+			return
+		}
+		// The kernel says so when the file has changed since it was read (cgroups(7)).
+		_, _ = unix.Poll([]unix.PollFd{{Fd: int32(f.Fd()), Events: unix.POLLPRI}}, look)
+	}
 }
 
 // askPatience is how long other programs may take to answer.

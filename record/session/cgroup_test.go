@@ -20,10 +20,11 @@ func makeGroups(t *testing.T, paths ...string) (root string) {
 		at := root
 		for part := range strings.SplitSeq(path, "/") {
 			at = filepath.Join(at, part)
-			if err := os.Mkdir(at, 0o755); err != nil && !os.IsExist(err) {
+			dir := at
+			if err := os.Mkdir(dir, 0o755); err != nil && !os.IsExist(err) {
 				t.Fatal(err)
 			}
-			t.Cleanup(func() { _ = os.Remove(at) })
+			t.Cleanup(func() { _ = os.Remove(dir) })
 		}
 	}
 	return root
@@ -61,6 +62,7 @@ func TestFindContainer(t *testing.T) {
 		ids[name] = first + fmt.Sprintf("%058x", os.Getpid())
 	}
 	root := makeGroups(t, "docker-"+ids["docker"]+".scope", "libpod-"+ids["podman"]+".scope/container",
+		"libpod-conmon-"+ids["podman"]+".scope",
 		"cri-containerd-"+ids["cri"]+".scope")
 	dir := t.TempDir()
 	write := func(name, text string) {

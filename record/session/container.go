@@ -28,7 +28,7 @@ type engines struct {
 
 // hostEngines returns those of this machine.
 func hostEngines() *engines {
-	const storage = "containers/storage/overlay-containers/containers.json"
+	const storage = "containers/storage/*-containers/*containers.json" // of each driver; volatile- for run --rm
 	return &engines{
 		docker:   "/var/lib/docker/containers/*/config.v2.json",
 		podman:   []string{"/var/lib/" + storage, "/home/*/.local/share/" + storage, "/root/.local/share/" + storage},

@@ -5,11 +5,13 @@ package session
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
 
-// ParsePIDs reads numbers of processes with commas between them; "" is none.
+// ParsePIDs reads numbers of processes with commas between them; "" is none. Each
+// process is there once.
 func ParsePIDs(text string) (pids []int, err error) {
 	if text == "" {
 		return nil, nil
@@ -19,7 +21,9 @@ func ParsePIDs(text string) (pids []int, err error) {
 		if err != nil || pid <= 0 {
 			return nil, fmt.Errorf("pid %q is not the number of a process", s)
 		}
-		pids = append(pids, pid)
+		if !slices.Contains(pids, pid) { // a process is attached to once
+			pids = append(pids, pid)
+		}
 	}
 	return pids, nil
 }

@@ -12,8 +12,8 @@ import (
 )
 
 func TestParsePIDs(t *testing.T) {
-	if pids, err := session.ParsePIDs("12, 13"); err != nil || !slices.Equal(pids, []int{12, 13}) {
-		t.Errorf("ParsePIDs = %v, %v; want 12 and 13", pids, err)
+	if pids, err := session.ParsePIDs("12, 13,12"); err != nil || !slices.Equal(pids, []int{12, 13}) {
+		t.Errorf("ParsePIDs = %v, %v; want 12 and 13, once", pids, err)
 	}
 	if pids, err := session.ParsePIDs(""); err != nil || pids != nil {
 		t.Errorf("ParsePIDs of nothing = %v, %v", pids, err)

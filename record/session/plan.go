@@ -87,6 +87,8 @@ type Plan struct {
 	// Await is a systemd unit that is recorded from its next start on, if it does not run. It stands in place of
 	// Capture's control group.
 	Await string
+
+	awaited string // the control group that is empty until the unit starts; "" if it runs
 }
 
 // When is when a recording is made a tape.
@@ -262,7 +264,8 @@ func (p *Plan) keptStream() string { return streamBeside(p.Tape) }
 func streamBeside(tape string) string { return sealing.TrimTape(tape) + ".stream" }
 
 // Context is the recording's, which is made with o: it ends Duration after o.Started was called,
-// and until then takes as long as setting up takes. It changes o.Started.
+// and until then takes as long as setting up takes. It changes o.Started. The Duration of a unit that is awaited
+// begins with the unit.
 func (p *Plan) Context(o *capture.Options) (context.Context, context.CancelFunc) {
 	ctx := p.Until
 	if ctx == nil {
@@ -272,7 +275,10 @@ func (p *Plan) Context(o *capture.Options) (context.Context, context.CancelFunc)
 	if p.Duration > 0 {
 		started := o.Started
 		o.Started = func(pid int) {
-			time.AfterFunc(p.Duration, cancel)
+			go func() {
+				awaitProcess(ctx, p.awaited)
+				time.AfterFunc(p.Duration, cancel)
+			}()
 			if started != nil {
 				started(pid)
 			}

@@ -41,6 +41,7 @@ func Record(ctx context.Context, p *Plan) (*Result, error) {
 		if made {
 			defer os.Remove(dir) // unless processes are in it
 			p.note("waiting for the start of %s", p.Await)
+			p.awaited = dir
 		}
 		p.Capture.Cgroup, p.Await = dir, ""
 	}
@@ -266,7 +267,10 @@ func attached(n *running.Count) string {
 
 // length says how long a recording of what runs already is.
 func (p *Plan) length() string {
-	if p.Duration > 0 {
+	switch {
+	case p.Duration > 0 && p.awaited != "":
+		return " for " + p.Duration.String() + " from the start on"
+	case p.Duration > 0:
 		return " for " + p.Duration.String()
 	}
 	return ": end it with SIGINT or SIGTERM"

@@ -15,11 +15,11 @@ import (
 
 // TargetFlags say what to record other than a command.
 type TargetFlags struct {
-	pids     string
-	cgroup   string
-	unit     string
+	pids     []string
+	cgroup   []string // this and the next two: one of them, once
+	unit     []string
+	within   []string // container
 	next     bool
-	within   string // container
 	found    string // the control group
 	all      bool
 	duration time.Duration
@@ -28,14 +28,15 @@ type TargetFlags struct {
 // Add adds the flags; verb is what is done with the target.
 func (t *TargetFlags) Add(cmd *cobra.Command, verb string) {
 	f := cmd.Flags()
-	f.StringVarP(&t.pids, "pid", "p", "",
-		verb+" the running process `PID`, or several with commas, with all threads and children, instead of a command")
-	f.StringVar(&t.cgroup, "cgroup", "",
+	f.StringArrayVarP(&t.pids, "pid", "p", nil,
+		verb+" the running process `PID`, or several with commas, with all threads and children, instead of a "+
+			"command; repeatable")
+	f.StringArrayVar(&t.cgroup, "cgroup", nil,
 		verb+" all present and future processes of a control group: its `PATH`, or a part of its name such as a "+
 			"container's ID")
-	f.StringVar(&t.unit, "unit", "",
+	f.StringArrayVar(&t.unit, "unit", nil,
 		verb+" all present and future processes of the systemd unit `NAME`, such as ssh.service")
-	f.StringVar(&t.within, "container", "",
+	f.StringArrayVar(&t.within, "container", nil,
 		verb+" all present and future processes of the container `NAME`, by its ID, the first digits of that, or its "+
 			"name with Docker, Podman, LXC or systemd-nspawn")
 	f.BoolVarP(&t.all, "all", "a", false, verb+" the whole machine, except iotape itself")
@@ -54,12 +55,17 @@ func (t *TargetFlags) AddWait(f *pflag.FlagSet) {
 		"with --unit: if the unit does not run, wait for its next start, and record that from its first program on")
 }
 
+// Given reports whether one of the flags was given.
+func (t *TargetFlags) Given() bool {
+	return len(t.pids)+len(t.cgroup)+len(t.unit)+len(t.within) > 0 || t.all || t.duration != 0
+}
+
 // Plan puts the flags and a command into a plan. Its errors are the user's.
 func (t *TargetFlags) Plan(p *session.Plan, command []string) error {
 	o := &p.Capture
-	o.Command, o.Cgroup, o.All, p.Duration = command, t.cgroup, t.all, t.duration
+	o.Command, o.Cgroup, o.All, p.Duration = command, strings.Join(t.cgroup, ""), t.all, t.duration
 	var err error
-	if o.PIDs, err = session.ParsePIDs(t.pids); err != nil {
+	if o.PIDs, err = session.ParsePIDs(strings.Join(t.pids, ",")); err != nil {
 		return err
 	}
 	if err := t.findCgroup(p); err != nil {
@@ -71,27 +77,22 @@ func (t *TargetFlags) Plan(p *session.Plan, command []string) error {
 // findCgroup puts the control group of a unit or container into a plan.
 func (t *TargetFlags) findCgroup(p *session.Plan) (err error) {
 	o := &p.Capture
-	given := 0
-	for _, s := range []string{t.cgroup, t.unit, t.within} {
-		if s != "" {
-			given++
-		}
-	}
+	unit, within := strings.Join(t.unit, ""), strings.Join(t.within, "")
 	switch {
-	case given > 1:
-		return errors.New("only one of --cgroup, --unit and --container can be recorded")
-	case t.next && t.unit == "":
+	case len(t.cgroup)+len(t.unit)+len(t.within) > 1:
+		return errors.New("only one of --cgroup, --unit and --container can be recorded, and only once")
+	case t.next && unit == "":
 		return errors.New("--wait needs --unit")
-	case t.unit != "" && t.next:
-		p.Await, p.Name, p.Target = t.unit, unitTitle(t.unit), "unit "+t.unit
-	case t.unit != "":
-		if o.Cgroup, err = session.FindUnit(t.unit); err == nil {
-			p.Name, p.Target = unitTitle(t.unit), "unit "+t.unit
+	case unit != "" && t.next:
+		p.Await, p.Name, p.Target = unit, unitTitle(unit), "unit "+unit
+	case unit != "":
+		if o.Cgroup, err = session.FindUnit(unit); err == nil {
+			p.Name, p.Target = unitTitle(unit), "unit "+unit
 		}
-	case t.within != "":
+	case within != "":
 		var title string
-		if o.Cgroup, title, err = session.FindContainer(t.within); err == nil {
-			p.Name, p.Target = title, "container "+t.within
+		if o.Cgroup, title, err = session.FindContainer(within); err == nil {
+			p.Name, p.Target = title, "container "+within
 		}
 	}
 	t.found = o.Cgroup
@@ -104,8 +105,8 @@ func unitTitle(name string) string { return strings.TrimSuffix(name, ".service")
 // Flags returns the flags of iotape record for the same target, nil if that is a command.
 func (t *TargetFlags) Flags() []string {
 	switch {
-	case t.pids != "":
-		return []string{"--pid", t.pids}
+	case len(t.pids) > 0:
+		return []string{"--pid", strings.Join(t.pids, ",")}
 	case t.found != "":
 		return []string{"--cgroup", t.found}
 	case t.all:
