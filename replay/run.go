@@ -71,20 +71,29 @@ func prepare(ctx context.Context, t *trace.Tape, o *Options) (*prepared, error) 
 		p.progress = func(string, uint64, uint64) {}
 	}
 	var err error
-	if p.layout, err = eventsource.NewLayout(t, o.Renames, o.Shared); err != nil {
+	if p.layout, err = o.layout(t); err != nil {
 		return nil, err
 	}
-	owners := eventsource.Owners{Users: o.Users, Groups: o.Groups}
-	if uid := os.Geteuid(); uid != 0 {
-		owners.Only = &eventsource.Only{UID: uint32(uid), GID: uint32(os.Getegid())}
-	}
-	p.layout.SetOwners(owners)
 	if p.into, err = prepareTarget(o.Into, o.Force); err != nil {
 		return nil, err
 	}
 	p.progress("plan", 0, p.events)
 	p.initial, p.final, err = infer(ctx, t, p.layout)
 	return p, err
+}
+
+// layout returns where the replay puts what was recorded, and whose it is then.
+func (o *Options) layout(t *trace.Tape) (eventsource.Layout, error) {
+	l, err := eventsource.NewLayout(t, o.Renames, o.Shared)
+	if err != nil {
+		return nil, err
+	}
+	owners := eventsource.Owners{Users: o.Users, Groups: o.Groups}
+	if uid := os.Geteuid(); uid != 0 {
+		owners.Only = &eventsource.Only{UID: uint32(uid), GID: uint32(os.Getegid())}
+	}
+	l.SetOwners(owners)
+	return l, nil
 }
 
 // target is a directory into which a tape is replayed.

@@ -105,6 +105,49 @@ func TestStored(t *testing.T) {
 	}
 }
 
+// What is stored is compared with what a replay finds, whatever its hashes say.
+func TestCheckStored(t *testing.T) {
+	tape := storedTape(t)
+	p, err := prepare(t.Context(), tape, &Options{Into: t.TempDir()}) // it stores both
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := p.layout.Key()
+	check := func(what string, damage, notes int) {
+		t.Helper()
+		rep, err := tape.Check(t.Context(), nil)
+		if err == nil {
+			err = CheckStored(t.Context(), tape, rep)
+		}
+		if err != nil || len(rep.Damage) != damage || len(rep.Notes) != notes {
+			t.Errorf("%s: %v, %+v; want %d damages and %d notes", what, err, rep, damage, notes)
+		}
+	}
+	check("as stored", 0, 0)
+	initial, err := tape.Derivation(trace.InitialName, key, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := func(name, key string, b []byte) {
+		t.Helper()
+		if err := tape.SetDerivation(name, key, b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(trace.InitialName, key, bytes.Replace(slices.Clone(initial), []byte("work/p"), []byte("work/q"), 1))
+	check("another tree", 1, 0)
+	set(trace.InitialName, key, initial)
+	set(trace.OrderName, key, backwards(tape.Manifest().Counts.Events))
+	check("another order", 1, 0)
+	set(trace.OrderName, "other options", backwards(tape.Manifest().Counts.Events))
+	check("of other options", 0, 1)
+	path := filepath.Join(tape.Dir(), trace.OrderName)
+	if err := os.WriteFile(path, []byte("short"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	check("cut", 1, 0)
+}
+
 // A tape of few events gets no files.
 func TestStoredNotOfShortTapes(t *testing.T) {
 	defer func(n uint64) { storeFrom = n }(storeFrom)

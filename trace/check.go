@@ -23,7 +23,7 @@ import (
 type Damage struct {
 	File    string // within the tape
 	Offset  int64  // in the file; -1 if it concerns the file as a whole
-	Derived bool   // the file can be rebuilt from the others: iotape index
+	Derived bool   // the file can be rebuilt from the others: by iotape index, annotate or replay
 	Err     error
 }
 
@@ -84,7 +84,7 @@ func (c *checker) damage(file string, off int64, err error) {
 		return
 	}
 	c.r.Damage = append(c.r.Damage, Damage{File: file, Offset: off, Err: err, Derived: file == IndexName ||
-		file == AnnotationsName || filepath.Ext(file) == ".parquet"})
+		file == AnnotationsName || filepath.Ext(file) == ".parquet" || derivedMagics[file] != ""})
 }
 
 func (c *checker) advance(n int64) error {
@@ -318,6 +318,15 @@ func (c *checker) derived() error {
 		c.r.Bytes += int64(len(b))
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		c.damage(AnnotationsName, -1, err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(derivedMagics)) {
+		_, b, err := readEnvelope(c.t.DerivedDir(), name, derivedMagics[name], MaxDerivation)
+		if err == nil {
+			c.r.Files++
+			c.r.Bytes += int64(len(b))
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			c.damage(name, -1, err)
+		}
 	}
 	d, err := c.t.Derived()
 	if errors.Is(err, fs.ErrNotExist) {

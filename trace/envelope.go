@@ -28,22 +28,28 @@ func setEnvelope(dir, name, magic, id string, payload ...[]byte) error {
 // envelope returns the payload of a file of setEnvelope. The error wraps fs.ErrNotExist if there is none, and
 // ErrCorrupt if it is damaged, longer than limit, or derived from something else.
 func envelope(dir, name, magic, id string, limit int64) ([]byte, error) {
+	of, payload, err := readEnvelope(dir, name, magic, limit)
+	if sum := blake3.Sum256([]byte(id)); err == nil && !bytes.Equal(sum[:], of) {
+		return nil, fmt.Errorf("%s belongs to another state of the tape: %w", name, ErrCorrupt)
+	}
+	return payload, err
+}
+
+// readEnvelope returns the payload of a file, and the hash of what it was derived from.
+func readEnvelope(dir, name, magic string, limit int64) (of, payload []byte, err error) {
 	const head = magicBytes + 32
 	b, err := readLimited(dir, name, limit)
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", name, err)
+		return nil, nil, fmt.Errorf("read %s: %w", name, err)
 	}
 	end := len(b) - 32
 	if end < head || string(b[:magicBytes]) != magic {
-		return nil, fmt.Errorf("%s: %w", name, ErrCorrupt)
+		return nil, nil, fmt.Errorf("%s: %w", name, ErrCorrupt)
 	}
 	if sum := blake3.Sum256(b[:end]); !bytes.Equal(sum[:], b[end:]) {
-		return nil, fmt.Errorf("%s: hash differs: %w", name, ErrCorrupt)
+		return nil, nil, fmt.Errorf("%s: hash differs: %w", name, ErrCorrupt)
 	}
-	if sum := blake3.Sum256([]byte(id)); !bytes.Equal(sum[:], b[magicBytes:head]) {
-		return nil, fmt.Errorf("%s belongs to another state of the tape: %w", name, ErrCorrupt)
-	}
-	return b[head:end], nil
+	return b[magicBytes:head], b[head:end], nil
 }
 
 // Magics of what a replay derives.
@@ -54,6 +60,9 @@ const (
 
 // derivedMagics are the files that a replay derives.
 var derivedMagics = map[string]string{InitialName: initialMagic, OrderName: orderMagic}
+
+// MaxDerivation bounds what a replay stores, in bytes.
+const MaxDerivation = 256 << 20
 
 // SetDerivation stores a payload that a replay derived, InitialName or OrderName, in place of the one before. key
 // says from what it was derived beside the tape.

@@ -66,6 +66,8 @@ func WriteText(w io.Writer, r *trace.CheckReport) error {
 		switch {
 		case d.File == trace.AnnotationsName:
 			derived = " (iotape annotate makes it anew)"
+		case d.File == trace.InitialName || d.File == trace.OrderName:
+			derived = " (remove it: a replay makes it anew)"
 		case d.Derived:
 			derived = " (iotape index rebuilds it)"
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/iotape/iotape/analyze/checked"
 	"github.com/iotape/iotape/cmd/internal/cli"
 	"github.com/iotape/iotape/record/remake"
+	"github.com/iotape/iotape/replay"
 	"github.com/iotape/iotape/trace"
 )
 
@@ -20,8 +21,8 @@ func newCheck(c *cli.Console) *cobra.Command {
 		Use:   "check TAPE",
 		Short: "Verify every checksum, count and reference of a tape",
 		Long: `Check reads a whole tape and verifies every checksum, hash, count and reference in it.
-It prints what is damaged and where. It lists separately the derived files, which iotape
-index can make again.`,
+It prints what is damaged and where. It says of derived files what makes them again. What
+replays stored in the tape (the initial tree, the order) it finds again, and compares.`,
 		Example: `  iotape check git.tape
   iotape check git.tape --json | jq .damage`,
 		Args:        cobra.ExactArgs(1),
@@ -37,6 +38,9 @@ index can make again.`,
 			defer t.Close()
 			rep, err := remake.Check(cmd.Context(), t, c.Reporter())
 			if err != nil {
+				return err
+			}
+			if err := replay.CheckStored(cmd.Context(), t, rep); err != nil {
 				return err
 			}
 			write := cli.Either(asJSON, checked.WriteJSON, checked.WriteText)

@@ -27,7 +27,7 @@ import (
 
 // Limits of what is stored: a tree of more is found again by each replay.
 const (
-	maxStoredBytes   = 256 << 20
+	maxStoredBytes   = trace.MaxDerivation
 	maxStoredEntries = 1 << 19
 )
 
@@ -65,6 +65,13 @@ func (s *Tree) Store(key string) error {
 		return err
 	}
 	return s.tape.SetDerivation(trace.InitialName, key, parts)
+}
+
+// IsStored reports whether Stored returns this very tree.
+func (s *Tree) IsStored(key string) bool {
+	b, err := s.tape.Derivation(trace.InitialName, key, maxStoredBytes)
+	found, wrong := s.encode()
+	return err == nil && wrong == nil && bytes.Equal(b, found)
 }
 
 func (s *Tree) encode() ([]byte, error) {
