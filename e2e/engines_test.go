@@ -106,8 +106,8 @@ printf '[Unit]\nDefaultDependencies=no\n[Service]\nExecStart=/bin/sh /loop\n' >e
 echo 'while :; do echo from the unit >/dev/shm/f; sleep 0.05; done' >loop`, name, e.iotape))
 	group, _ := ownGroup(t)
 	machine := exec.Command("sh", "-ec", `echo $$ >"$0/cgroup.procs" && exec "$@"`, group, "nsenter", "-m",
-		"-t", holder, "systemd-nspawn", "--boot", "--register=no", "--keep-unit", "--console=pipe", "--machine="+name, "-D",
-		filepath.Join(e.dir, "m/root"), "systemd.unit=t.target")
+		"-t", holder, "systemd-nspawn", "--boot", "--register=no", "--keep-unit", "--console=pipe", "--machine="+name,
+		"-D", filepath.Join(e.dir, "m/root"), "systemd.unit=t.target")
 	if err := machine.Start(); err != nil {
 		t.Fatal(err)
 	}
