@@ -137,6 +137,7 @@ func (w *walk) up() {
 		}
 	}
 	w.at = Name{Given: given, Real: real, over: w.at.over, fs: fs}
+	w.at.fs = w.t.FS.Mounts.enter(w.at) // also of a directory that a mount hides, from below it (path_resolution(7))
 }
 
 // isNot reports whether it is not the same directory of the same mount as another one.

@@ -326,6 +326,19 @@ func TestAboveMounts(t *testing.T) {
 	reached("/home/e/at/f", "/home/e/at/f")
 }
 
+// The way up from a directory that a mount hides leads into what is mounted.
+func TestUpIntoMount(t *testing.T) {
+	s := start(t)
+	s.apply(named(event.OpOpenat, 5, []uint64{^uint64(99)}, "d/in"))
+	s.apply(text(named(event.OpMount, -1, nil, "d"), "t"))
+	s.apply(text(named(event.OpSymlinkat, -1, []uint64{0, 5}, "../l"), "to"))
+	ev := named(event.OpStat, -1, nil, "d/l/f")
+	s.apply(ev)
+	if got := ev.Paths[0].Reached(); got != "/home/d/to/f" {
+		t.Errorf("a link made above the hidden directory leads to %s, want /home/d/to/f", got)
+	}
+}
+
 // The state of a thread has its root directory.
 func TestStateHasRoot(t *testing.T) {
 	s := start(t)
