@@ -31,6 +31,7 @@ type Model struct {
 	mounts    int             // how many file systems were mounted
 	places    map[int]*place  // where those are, by their numbers
 	inMounts  map[int]*links  // what is known of the links there
+	parted    bool            // a thread left a mount namespace in which it has files open
 	replaced  []Mount         // of a rename: those that have other names now
 	ends      []Name          // of the names of the present event: what they were reached through, and if that is gone
 	restored  restored
@@ -103,8 +104,9 @@ type FS struct {
 	realCwd, realRoot string
 	gone              bool // nothing has the working directory's name any more
 	overCwd, overRoot *bind
-	inCwd, inRoot     int // see Name.fs
-	mounts            int // how many file systems were mounted when it entered its working directory
+	inCwd, inRoot     int        // see Name.fs
+	nsCwd             *Namespace // see Name.ns
+	mounts            int        // how many file systems were mounted when it entered its working directory
 }
 
 // Shared reports whether several threads have it.
@@ -273,6 +275,7 @@ func (m *Model) fork(t *Thread, ev *event.Event) {
 		c.FS = &fs
 	}
 	if share&event.NewMounts != 0 {
+		m.depart(t, true)
 		c.FS.Mounts = c.FS.Mounts.clone()
 	}
 	if share&event.ShareFiles == 0 {
@@ -438,6 +441,6 @@ func (m *Model) unref(o *OpenFile) {
 func (m *Model) setCwd(t *Thread, dir Name) {
 	*m.last++ // one counter for all identities keeps them unique
 	t.FS.Cwd, t.FS.realCwd, t.FS.overCwd, t.FS.CwdID = dir.Given, dir.other(), dir.over, uint64(*m.last)
-	t.FS.gone, t.FS.inCwd = dir.gone, dir.fs
+	t.FS.gone, t.FS.inCwd, t.FS.nsCwd = dir.gone, dir.fs, dir.ns
 	t.FS.mounts = m.mounts
 }

@@ -107,16 +107,15 @@ func (ns *Namespace) topmost(real string, before int) int {
 	return 0
 }
 
-// fileSystemOf returns the file system of a name that the recording told.
-func (m *Model) fileSystemOf(t *Thread, base Name, p *event.Path, follow bool) int {
-	own := t.FS.Mounts.Own()
-	if len(own) == 0 {
-		return 0
+// fileSystemOf returns the file system of a name that the recording told, and whose mounts are below it: see Name.ns.
+func (m *Model) fileSystemOf(t *Thread, base Name, p *event.Path, follow bool) (int, *Namespace) {
+	if own := t.FS.Mounts.Own(); len(own) == 0 && !m.parted {
+		return 0, nil
 	}
 	if n, _ := m.lookup(t, base, p.Raw, follow); n.Real == p.Reached() {
-		return n.fs
+		return n.fs, n.ns
 	}
-	return t.FS.Mounts.topmost(p.Reached(), m.mounts+1)
+	return t.FS.Mounts.topmost(p.Reached(), m.mounts+1), nil
 }
 
 // reaches reports whether a change of a name changes another one that is below it: no mount is between them that was

@@ -16,9 +16,11 @@ import (
 // /proc/PID/fd gives it.
 type Name struct {
 	Given, Real string
-	over        *bind // the mount that it was reached through, and the directory above whose root is not Real's; or nil
-	fs          int   // Mount.Number of the file system that it is in, of those that the trace mounted; 0: of none
-	gone        bool  // nothing has it any more: it was that of a directory that is still in use
+	// over is the mount that it was reached through, and the directory above whose root is not Real's; or nil.
+	over *bind
+	fs   int        // Mount.Number of the file system that it is in, of those that the trace mounted; 0: of none
+	gone bool       // nothing has it any more: it was that of a directory that is still in use
+	ns   *Namespace // whose mounts are below it; nil: those of who looks
 }
 
 // nameOf returns the Name of which an event says only what it does not have twice.
@@ -136,8 +138,16 @@ func (w *walk) up() {
 			given = real
 		}
 	}
-	w.at = Name{Given: given, Real: real, over: w.at.over, fs: fs}
-	w.at.fs = w.t.FS.Mounts.enter(w.at) // also of a directory that a mount hides, from below it (path_resolution(7))
+	w.at = Name{Given: given, Real: real, over: w.at.over, fs: fs, ns: w.at.ns}
+	w.at.fs = w.mounts().enter(w.at) // also of a directory that a mount hides, from below it (path_resolution(7))
+}
+
+// mounts returns those that can be below where the walk is.
+func (w *walk) mounts() *Namespace {
+	if w.at.ns != nil {
+		return w.at.ns
+	}
+	return w.t.FS.Mounts
 }
 
 // isNot reports whether it is not the same directory of the same mount as another one.
@@ -154,8 +164,8 @@ func (w *walk) down(part string, follow bool) bool {
 		w.lost = true
 		return true
 	}
-	w.at = Name{Given: join(dir.Given, part), Real: join(dir.Real, part), over: dir.over, fs: dir.fs}
-	w.at.fs = w.t.FS.Mounts.enter(w.at)
+	w.at = Name{Given: join(dir.Given, part), Real: join(dir.Real, part), over: dir.over, fs: dir.fs, ns: dir.ns}
+	w.at.fs = w.mounts().enter(w.at)
 	if !follow {
 		return true
 	}
@@ -181,10 +191,10 @@ func (w *walk) down(part string, follow bool) bool {
 		}
 		return true
 	}
-	if b := w.t.FS.Mounts.through(w.at.Real); b != nil && b.to == w.at.Real {
+	if b := w.mounts().through(w.at.Real); b != nil && b.to == w.at.Real {
 		w.at.over = b
 	} else if b != nil {
-		w.at = Name{Given: b.to, Real: b.to, over: b} // which has no other name outside
+		w.at = Name{Given: b.to, Real: b.to, over: b, ns: dir.ns} // which has no other name outside
 	}
 	return true
 }
@@ -267,7 +277,7 @@ func (m *Model) names(t *Thread, ev *event.Event) {
 				n, _ := m.lookup(t, base, p.Raw, follow)
 				m.ends[i].gone = n.gone
 			}
-			m.ends[i].fs = m.fileSystemOf(t, base, p, follow)
+			m.ends[i].fs, m.ends[i].ns = m.fileSystemOf(t, base, p, follow)
 			continue
 		}
 		if p.Raw == "" {
@@ -291,7 +301,7 @@ func (m *Model) names(t *Thread, ev *event.Event) {
 // found returns what a name of the present event leads to.
 func (m *Model) found(ev *event.Event, i int) Name {
 	n := nameOf(ev.Paths[i].Abs, ev.Paths[i].Real)
-	n.over, n.fs, n.gone = m.ends[i].over, m.ends[i].fs, m.ends[i].gone
+	n.over, n.fs, n.gone, n.ns = m.ends[i].over, m.ends[i].fs, m.ends[i].gone, m.ends[i].ns
 	return n
 }
 
@@ -337,7 +347,7 @@ func (fs *FS) Dir() (name string, mounts []Mount) {
 
 func (fs *FS) cwd() Name {
 	n := nameOf(fs.Cwd, fs.realCwd)
-	n.over, n.fs, n.gone = fs.overCwd, fs.inCwd, fs.gone
+	n.over, n.fs, n.gone, n.ns = fs.overCwd, fs.inCwd, fs.gone, fs.nsCwd
 	return n
 }
 

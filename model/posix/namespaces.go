@@ -125,3 +125,24 @@ func (m *Model) entered(t *Thread, ev *event.Event) {
 	t.FS.setRoot(ns.root)
 	m.setCwd(t, t.FS.root())
 }
+
+// depart notes that the files that a thread has open stay in its mount namespace when it, or its child, gets another
+// (mount_namespaces(7)). In a namespace that nobody is in any more, nothing is mounted.
+func (m *Model) depart(t *Thread, stays bool) {
+	ns := t.FS.Mounts
+	if ns == nil {
+		ns = m.host
+	}
+	for _, other := range m.threads {
+		stays = stays || other.FS != t.FS && other.FS.Mounts == t.FS.Mounts
+	}
+	if ns == nil || !stays && ns != m.host {
+		ns = &Namespace{}
+	}
+	m.parted = true
+	for _, d := range t.Table.slots {
+		if n := &d.Open.Now; n.ns == nil {
+			n.ns = ns
+		}
+	}
+}

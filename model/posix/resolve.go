@@ -269,7 +269,7 @@ func (m *Model) opened(t *Thread, ev *event.Event) {
 	o := m.open(tab, f, ev.Exit)
 	m.openedFileSystem(t, ev, o)
 	if len(ev.Paths) > 0 {
-		o.Now.over, o.Now.fs = m.ends[0].over, m.ends[0].fs
+		o.Now.over, o.Now.fs, o.Now.ns = m.ends[0].over, m.ends[0].fs, m.ends[0].ns
 		o.Gone = o.Gone || m.ends[0].gone
 		m.openedNamespace(t, ev, o)
 	}
@@ -460,7 +460,7 @@ func (m *Model) toldCwd(t *Thread, ev *event.Event) {
 		told, _ := m.lookup(t, t.FS.root(), string(b[:n-1]), true)
 		if told.Real != t.FS.cwd().Real {
 			t.FS.Cwd, t.FS.realCwd, t.FS.overCwd, t.FS.gone = told.Given, told.other(), told.over, false
-			t.FS.inCwd = told.fs
+			t.FS.inCwd, t.FS.nsCwd = told.fs, told.ns
 		}
 	}
 }
@@ -520,6 +520,7 @@ func (m *Model) unshared(t *Thread, ev *event.Event) {
 		t.FS = &fs
 	}
 	if ev.Args[0]&event.NewMounts != 0 {
+		m.depart(t, false)
 		t.FS.Mounts = t.FS.Mounts.clone()
 	}
 }

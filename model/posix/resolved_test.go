@@ -339,6 +339,25 @@ func TestUpIntoMount(t *testing.T) {
 	}
 }
 
+// What was opened in a mount namespace that a thread left sees nothing of what is mounted in the next one.
+func TestOpenInLeftNamespace(t *testing.T) {
+	s := start(t)
+	const newMounts = 0x20000
+	s.apply(named(event.OpOpenat, 5, []uint64{^uint64(99)}, "d"))
+	s.apply(named(event.OpUnshare, -1, []uint64{newMounts}))
+	s.apply(text(named(event.OpMount, -1, nil, "d/in"), "t"))
+	s.apply(text(named(event.OpSymlinkat, -1, []uint64{0, 5}, "in/l"), "to"))
+	for name, want := range map[string]string{
+		"d/in/l/f": "/home/d/in/l/f", "/proc/self/fd/5/in/l/f": "/home/d/in/to/f",
+	} {
+		ev := named(event.OpStat, -1, nil, name)
+		s.apply(ev)
+		if got := ev.Paths[0].Reached(); got != want {
+			t.Errorf("%s leads to %s, want %s", name, got, want)
+		}
+	}
+}
+
 // The state of a thread has its root directory.
 func TestStateHasRoot(t *testing.T) {
 	s := start(t)
