@@ -15,7 +15,7 @@ STAMP := -buildvcs=false -ldflags "-X github.com/iotape/iotape/internal/buildinf
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup setup-test build generate generate-check fmt-check vet staticcheck gotestsum sbom vulncheck check prepare test demo bench accuracy fuzz mutate soak dist test-dist test-kernels clean
+.PHONY: help setup setup-test build generate generate-check fmt-check vet lint gotestsum sbom vulncheck check prepare test demo bench accuracy fuzz mutate soak dist test-dist test-kernels clean
 
 test-kernels: ## boots Debian's kernels under qemu, and records there; skips if it cannot
 	@scripts/test-kernels.sh
@@ -49,9 +49,9 @@ fmt-check:
 vet:
 	$(GO) vet ./...
 
-staticcheck:
-	@cd internal/tools && $(GO) build $(VCS) -o ../../bin/staticcheck honnef.co/go/tools/cmd/staticcheck
-	bin/staticcheck ./...
+lint: ## staticcheck and vet in one pass
+	@cd internal/tools && $(GO) build $(VCS) -o ../../bin/linters ./linters
+	bin/linters ./...
 
 sbom: build ## bin/iotape.cdx.json: what the programs are made of, in CycloneDX
 	$(GO) run $(VCS) ./internal/sbom bin/iotape bin/iotape-agent >bin/iotape.cdx.json
@@ -80,13 +80,13 @@ soak: setup-test build ## an hour of everything, and whether programs grow; SOAK
 # Installing waits for the network and the disk; what needs processors goes on meanwhile.
 prepare: setup
 	@mkdir -p bin; scripts/setup.sh --test >bin/setup.log 2>&1 & installing=$$!; status=0; \
-	$(MAKE) --no-print-directory fmt-check gotestsum vet staticcheck build || status=$$?; \
+	$(MAKE) --no-print-directory fmt-check gotestsum lint build || status=$$?; \
 	wait $$installing || status=$$?; cat bin/setup.log; exit $$status
 
 # Real programs race with each other, and two cores are few: up to five tests may fail once
 # and have to pass alone then. The summary names them all the same, and what was skipped.
-# Vet was run before. The packages that take longest begin first. The race detector waits for a second at the end of each test program unless
-# it is told not to.
+# Vet was run before. The packages that take longest begin first. The race detector waits for a
+# second at the end of each test program unless it is told not to.
 test: prepare generate-check ## everything: set-up, linters, generated files, all tests with -race, end to end
 	GORACE=atexit_sleep_ms=0 bin/gotestsum --format standard-quiet --rerun-fails=1 --rerun-fails-max-failures=5 --rerun-fails-abort-on-data-race --packages './e2e/... ./record/capture/... ./store/... ./transform/... ./...' -- -race -vet=off -ldflags=-w -timeout $(TEST_TIMEOUT)
 

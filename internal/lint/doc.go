@@ -5,5 +5,5 @@
 // may be, how wide a line and how complex a function. They need no tool but the go
 // command. The table of imports is in rules.go.
 //
-// Formatting, vet and staticcheck are the Makefile's.
+// Formatting, vet and staticcheck are the Makefile's (internal/tools/linters).
 package lint
