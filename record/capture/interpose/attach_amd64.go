@@ -106,32 +106,66 @@ func (s *session) enterProcess(pid int, threads []*thread) error {
 		}
 	}
 	r.saved.Gs_base = sp.arena.slotAddr(caller.index)
-	err = s.takeSignals(r, caller)
+	actions, err := s.actionsOf(r, caller)
 	for _, th := range threads {
+		if th.space == sp && th != caller {
+			th.findSlot()
+		}
 		if err == nil && th.slot != nil {
 			err = s.dispatches(th)
 		}
 	}
-	if err != nil {
+	if err == nil {
+		err = s.commit(r, actions, threads)
+	}
+	switch {
+	case errors.Is(err, errGone):
+		return nil // the loop is told
+	case err != nil:
 		s.leaveProcess(r, sp, threads)
 		return err
-	}
-	r.mask &^= signalBit(unix.SIGSYS)
-	if r.end() != nil {
-		return nil // the loop is told
 	}
 	for _, m := range maps {
 		if m.perms == "r-xp" && m.ino != 0 {
 			s.addRegion(caller, &m)
 		}
 	}
-	for _, th := range threads {
-		if th.slot != nil {
-			th.slot.Open = sp.addr(s.code.common)
-			th.slot.Entry = th.slot.Open
-			th.selects(selectBlock)
+	return nil
+}
+
+// commit changes what the program can see of us, the actions of signals and the masks of threads, and has our code
+// answer its questions about them from then on. If the recorder is killed in between, what it has changed stays: all
+// else is done before or after.
+func (s *session) commit(r *remote, actions []signalAction, threads []*thread) error {
+	caller := s.of(r.t)
+	addr := r.sp.arena.slotAddr(caller.index) + uint64(unsafe.Offsetof(caller.slot.Act))
+	for _, a := range actions {
+		caller.slot.Act = a.to
+		if _, err := r.call(unix.SYS_RT_SIGACTION, uint64(a.sig), addr, 0, 8); err != nil {
+			return err
 		}
 	}
+	for _, th := range threads {
+		if th.slot == nil {
+			continue
+		}
+		th.slot.Open = r.sp.addr(s.code.common)
+		th.slot.Entry = th.slot.Open
+		if th == caller {
+			continue // its calls are not the program's until its end
+		}
+		if th.slot.Blocked != 0 {
+			if mask, err := signalMask(th.t.TID); err == nil {
+				_ = setSignalMask(th.t.TID, mask&^signalBit(unix.SIGSYS))
+			}
+		}
+		th.selects(selectBlock)
+	}
+	r.mask &^= signalBit(unix.SIGSYS)
+	if err := r.end(); err != nil {
+		return err
+	}
+	caller.selects(selectBlock)
 	return nil
 }
 
@@ -313,57 +347,64 @@ func (s *session) join(th, caller *thread) {
 	}
 }
 
-// takeSignals makes the handler of SIGSYS ours, when all threads have their slots, and handlers not block it.
-func (s *session) takeSignals(r *remote, caller *thread) error {
-	sp, f, sl := r.sp, caller.files.of(), caller.slot
+// signalAction is what is to be done at a signal, as rt_sigaction(2) takes it.
+type signalAction struct {
+	sig unix.Signal
+	to  [4]uint64
+}
+
+// actionsOf returns what is to change of the actions of a process: the handler of SIGSYS becomes ours, and no handler
+// blocks it. The program's are kept for its questions.
+func (s *session) actionsOf(r *remote, caller *thread) (changes []signalAction, err error) {
+	sp, f := r.sp, caller.files.of()
 	status, err := os.ReadFile("/proc/" + strconv.Itoa(sp.pid) + "/status")
 	if err != nil {
-		return errGone
-	}
-	for _, th := range s.threads {
-		if th.space != sp || th == caller {
-			continue
-		}
-		var regs unix.PtraceRegs
-		if unix.PtraceGetRegs(th.t.TID, &regs) != nil {
-			continue // it ended
-		}
-		if regs.Gs_base = sp.arena.slotAddr(noThread); th.slot != nil {
-			regs.Gs_base = sp.arena.slotAddr(th.index)
-		}
-		_ = unix.PtraceSetRegs(th.t.TID, &regs)
+		return nil, errGone
 	}
 	addr := sp.arena.slotAddr(caller.index)
-	const sigInfo, restorer, onStack, noDefer = 4, 0x04000000, 0x08000000, 0x40000000
-	err = r.action(sl, addr, unix.SIGSYS, func(a *[4]uint64) bool {
-		f.Action = *a
-		*a = [4]uint64{sp.addr(s.code.orphan), sigInfo | restorer | onStack | noDefer, sp.addr(s.code.restorer),
-			^signalBit(unix.SIGSYS)}
-		return true
-	})
-	for sig := unix.Signal(1); sig <= 64 && err == nil; sig++ {
+	read := func(sig unix.Signal) (a [4]uint64, err error) {
+		err = r.action(caller.slot, addr, sig, func(is *[4]uint64) bool {
+			a = *is
+			return false
+		})
+		return a, err
+	}
+	for sig := unix.Signal(1); sig <= 64; sig++ {
 		if sig == unix.SIGSYS || statusNumber(status, "SigCgt:", 16)&signalBit(sig) == 0 {
 			continue
 		}
-		err = r.action(sl, addr, sig, func(a *[4]uint64) bool {
-			if a[3]&signalBit(unix.SIGSYS) == 0 {
-				return false
-			}
+		a, err := read(sig)
+		if err != nil {
+			return nil, err
+		}
+		if a[3]&signalBit(unix.SIGSYS) != 0 {
 			f.Masking |= signalBit(sig)
 			a[3] &^= signalBit(unix.SIGSYS)
-			return true
-		})
+			changes = append(changes, signalAction{sig, a})
+		}
 	}
-	return err
+	if f.Action, err = read(unix.SIGSYS); err != nil {
+		return nil, err
+	}
+	const sigInfo, restorer, onStack, noDefer = 4, 0x04000000, 0x08000000, 0x40000000
+	return append(changes, signalAction{unix.SIGSYS, [4]uint64{sp.addr(s.code.orphan),
+		sigInfo | restorer | onStack | noDefer, sp.addr(s.code.restorer), ^signalBit(unix.SIGSYS)}}), nil
+}
+
+// findSlot has a thread find its slot at the base of gs.
+func (th *thread) findSlot() {
+	var regs unix.PtraceRegs
+	if unix.PtraceGetRegs(th.t.TID, &regs) != nil {
+		return // it ended
+	}
+	if regs.Gs_base = th.space.arena.slotAddr(noThread); th.slot != nil {
+		regs.Gs_base = th.space.arena.slotAddr(th.index)
+	}
+	_ = unix.PtraceSetRegs(th.t.TID, &regs)
 }
 
 // dispatches sets a thread's Syscall User Dispatch, which lets all its calls through until its selector says no.
 func (s *session) dispatches(th *thread) error {
-	if th.slot.Blocked != 0 {
-		if mask, err := signalMask(th.t.TID); err == nil && mask != ^uint64(0) { // not the caller's
-			_ = setSignalMask(th.t.TID, mask&^signalBit(unix.SIGSYS))
-		}
-	}
 	th.selects(selectAllow)
 	if err := setDispatch(th.t.TID, s.dispatchOf(th)); err != nil && !errors.Is(err, unix.ESRCH) {
 		return errRefused
