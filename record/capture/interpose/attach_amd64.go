@@ -106,19 +106,7 @@ func (s *session) enterProcess(pid int, threads []*thread) error {
 		}
 	}
 	r.saved.Gs_base = sp.arena.slotAddr(caller.index)
-	actions, err := s.actionsOf(r, caller)
-	for _, th := range threads {
-		if th.space == sp && th != caller {
-			th.findSlot()
-		}
-		if err == nil && th.slot != nil {
-			err = s.dispatches(th)
-		}
-	}
-	if err == nil {
-		err = s.commit(r, actions, threads)
-	}
-	switch {
+	switch err := s.change(r, caller, threads); {
 	case errors.Is(err, errGone):
 		return nil // the loop is told
 	case err != nil:
@@ -133,11 +121,27 @@ func (s *session) enterProcess(pid int, threads []*thread) error {
 	return nil
 }
 
+// change has the calls of all threads lead to our code.
+func (s *session) change(r *remote, caller *thread, threads []*thread) error {
+	actions, err := s.actionsOf(r, caller)
+	for _, th := range threads {
+		if th.space == r.sp && th != caller {
+			th.findSlot()
+		}
+		if err == nil && th.slot != nil {
+			err = s.dispatches(th)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return s.commit(r, caller, actions, threads)
+}
+
 // commit changes what the program can see of us, the actions of signals and the masks of threads, and has our code
 // answer its questions about them from then on. If the recorder is killed in between, what it has changed stays: all
 // else is done before or after.
-func (s *session) commit(r *remote, actions []signalAction, threads []*thread) error {
-	caller := s.of(r.t)
+func (s *session) commit(r *remote, caller *thread, actions []signalAction, threads []*thread) error {
 	addr := r.sp.arena.slotAddr(caller.index) + uint64(unsafe.Offsetof(caller.slot.Act))
 	for _, a := range actions {
 		caller.slot.Act = a.to
