@@ -19,6 +19,7 @@ import (
 
 	"github.com/iotape/iotape/fleet/agent"
 	"github.com/iotape/iotape/fleet/source"
+	"github.com/iotape/iotape/fleet/spool"
 	"github.com/iotape/iotape/internal/buildinfo"
 )
 
@@ -107,12 +108,16 @@ func readConfig(name, cpu string) (*agent.Config, error) {
 func newCheck(config, cpu *string) *cobra.Command {
 	return &cobra.Command{
 		Use: "check", Short: "Check a configuration", Args: cobra.NoArgs,
-		Long: "Check reads the configuration as the agent does, and tries whether this machine can record.\n" +
+		Long: "Check reads the configuration as the agent does, looks at the directory of the spool, and tries\n" +
+			"whether this machine can record.\n" +
 			"As an ordinary user, it does not try.\n\nExit status:\n" +
 			"  0  there are no errors\n  2  there are errors, or this machine cannot record",
 		Example: "  iotape-agent check --config agent.toml",
 		RunE: func(*cobra.Command, []string) error {
 			c, err := readConfig(*config, *cpu)
+			if err == nil {
+				err = spool.Check(c.Spool)
+			}
 			if err == nil {
 				err = newSource(c).Check(&c.Record)
 			}

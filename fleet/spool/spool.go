@@ -87,14 +87,26 @@ func Open(dir string, max int64) (*Spool, error) {
 	return s, nil
 }
 
-// makeOwn makes a directory, and refuses one in which others than the user and root can change what is there.
+// makeOwn makes a directory, and refuses one that Check refuses.
 func makeOwn(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
+	return Check(dir)
+}
+
+// Check refuses a directory in which others than the user and root can change what is there. One that does not exist is
+// none of these: Open makes it.
+func Check(dir string) error {
 	fi, err := os.Stat(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	if err != nil {
 		return err
+	}
+	if !fi.IsDir() {
+		return fmt.Errorf("%s is no directory: remove it, or name another", dir)
 	}
 	st, ok := fi.Sys().(*syscall.Stat_t)
 	switch {

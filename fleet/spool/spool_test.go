@@ -234,6 +234,13 @@ func TestDirectories(t *testing.T) {
 		if err == nil {
 			s.Close()
 		}
+		changed := strings.Contains(want, "chmod") || strings.Contains(want, "of the user")
+		if err := Check(dir); changed && err == nil {
+			t.Errorf("Check finds nothing; want %q", want)
+		}
+	}
+	if err := Check(filepath.Join(t.TempDir(), "new")); err != nil {
+		t.Errorf("Check of a directory that does not exist: %v", err)
 	}
 }
 
