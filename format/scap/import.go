@@ -17,12 +17,13 @@ import (
 )
 
 type importer struct {
-	im      *format.Import
-	w       *format.Writer // once there is an event
-	host    string
-	threads map[uint32]*thread
-	opens   int
-	last    uint64 // time
+	im       *format.Import
+	w        *format.Writer // once there is an event
+	host     string
+	threads  map[uint32]*thread
+	opens    int
+	last     uint64 // time
+	followed format.Followed
 }
 
 type thread struct {
@@ -198,6 +199,7 @@ func (im *importer) call(k *kind, th *thread, tid uint32, time uint64, params []
 	case k.op == event.OpExecveat:
 		th.executed(fc, 1, argv, &before)
 	}
+	im.followed.Call(fc)
 	return im.w.Call(fc)
 }
 

@@ -33,6 +33,7 @@ type importer struct {
 	processes map[uint32]*process
 	last, day uint64 // time of the line before, and what the days before it add
 	held      int    // bytes of calls that have not returned
+	followed  format.Followed
 }
 
 type thread struct {
@@ -160,6 +161,7 @@ func (x *importer) call(c *format.Call, f map[string]string) error {
 	}
 	c.Moved(spec)
 	x.opened(c, spec, f)
+	x.followed.Call(c)
 	return x.w.Call(c)
 }
 
