@@ -32,6 +32,7 @@ type host struct {
 	tables   map[int64]uint32 // processes by their tables of descriptors
 	last     int64            // time
 	days     int64            // ns that have passed at the last midnight, for times of day
+	followed format.Followed
 }
 
 type thread struct {
@@ -43,6 +44,7 @@ type thread struct {
 	name      string // of the pending event
 	program   string // that it executes
 	unknown   bool   // it is in a call that is left out
+	grouped   bool   // pid is its process, and not its own number for lack of that
 }
 
 // Limits of what a hostile file can make the import hold.
@@ -161,6 +163,7 @@ func (h *host) is(tid, pid, ppid uint32, comm string) *thread {
 		th = &thread{pid: tid}
 		h.threads[tid] = th
 	}
+	th.grouped = th.grouped || pid != 0
 	if pid != 0 && pid != th.pid || ppid != 0 && ppid != th.ppid || comm != "" && comm != th.comm {
 		th.pid, th.ppid, th.comm, th.told = cmp.Or(pid, th.pid), cmp.Or(ppid, th.ppid), cmp.Or(comm, th.comm), false
 	}
@@ -287,6 +290,9 @@ func (h *host) exit(l *line, tid uint32, th *thread, name string) error {
 	th.program = ""
 	if fc.Op == event.OpClone && fc.Ret > 0 && fc.Args[0]&trace.ShareThread != 0 {
 		h.is(uint32(fc.Ret), th.pid, 0, "")
+	}
+	if th.grouped { // else other threads may move the positions, too
+		h.followed.Call(fc)
 	}
 	return h.w.Call(fc)
 }
