@@ -10,8 +10,8 @@ import (
 	"github.com/iotape/iotape/trace"
 )
 
-// Followed are the open files of all processes of a trace that says of a call no more than its arguments and its result.
-// The zero value is ready.
+// Followed are the open files of all processes of a trace that says of a call no more than its arguments and its
+// result. The zero value is ready.
 type Followed struct {
 	processes map[uint32]Files
 	files     int // in them
