@@ -13,8 +13,14 @@ import (
 // Followed are the open files of all processes of a trace that says of a call no more than its arguments and its
 // result. The zero value is ready.
 type Followed struct {
-	processes map[uint32]Files
+	processes map[uint32]*table
 	files     int // in them
+}
+
+// table is a table of descriptors.
+type table struct {
+	Files
+	users int // processes
 }
 
 // maxFollowed limits the descriptors that a hostile trace can have followed. What is beyond them is not known.
@@ -35,18 +41,25 @@ func (f *Followed) Call(c *Call) {
 		f.remove(files, int32(c.Args[0]))
 	case event.OpCloseRange:
 		const cloexec = 4 // CLOSE_RANGE_CLOEXEC (linux/close_range.h)
-		for fd := range files {
+		for fd := range files.Files {
 			if c.Args[2]&cloexec == 0 && uint64(fd) >= c.Args[0] && uint64(fd) <= c.Args[1] {
 				f.remove(files, fd)
 			}
 		}
 	case event.OpFork, event.OpVfork, event.OpClone, event.OpClone3:
-		f.fork(files, c)
+		share := c.Share
+		if c.Op == event.OpClone {
+			share |= c.Args[0]
+		}
+		f.Forked(c.PID, uint32(c.Ret), share)
 	case event.OpExitGroup:
-		delete(f.processes, c.PID) // its files count on, as others can share them
+		if files.users--; files.users == 0 {
+			f.files -= len(files.Files)
+		}
+		delete(f.processes, c.PID)
 	default:
 		if a := event.Lookup(c.Op).Returns(&c.Args); c.Op != event.OpUnknown && a.Kind == event.KindFD {
-			f.set(files, int32(c.Ret), c.returned(files))
+			f.set(files, int32(c.Ret), c.returned(files.Files))
 		}
 	}
 }
@@ -54,47 +67,46 @@ func (f *Followed) Call(c *Call) {
 // Forget says that calls are missing: no position is known any more.
 func (f *Followed) Forget() { *f = Followed{} }
 
-func (f *Followed) of(pid uint32) Files {
+func (f *Followed) of(pid uint32) *table {
 	files := f.processes[pid]
 	if files == nil {
-		files = Files{}
+		files = &table{Files{}, 1}
 		if f.processes == nil {
-			f.processes = map[uint32]Files{}
+			f.processes = map[uint32]*table{}
 		}
 		f.processes[pid] = files
 	}
 	return files
 }
 
-func (f *Followed) set(files Files, fd int32, file *OpenFile) {
+func (f *Followed) set(files *table, fd int32, file *OpenFile) {
 	f.remove(files, fd)
 	if file != nil && fd >= 0 && f.files < maxFollowed {
-		files[fd] = file
+		files.Files[fd] = file
 		f.files++
 	}
 }
 
-func (f *Followed) remove(files Files, fd int32) {
-	if files[fd] != nil {
-		delete(files, fd)
+func (f *Followed) remove(files *table, fd int32) {
+	if files.Files[fd] != nil {
+		delete(files.Files, fd)
 		f.files--
 	}
 }
 
-// fork gives a child its maker's files, or a copy of their table.
-func (f *Followed) fork(files Files, c *Call) {
-	share, child := c.Share, uint32(c.Ret)
-	if c.Op == event.OpClone {
-		share |= c.Args[0]
-	}
+// Forked says that a process made another, with what they share (clone(2)): the child has the files of its maker, or a
+// copy of their table. A child often runs before its maker's call returns: who knows of it then says so then. Call does
+// it at the return.
+func (f *Followed) Forked(maker, child uint32, share uint64) {
+	files := f.of(maker)
 	switch {
-	case share&trace.ShareThread != 0 || child == 0 || child == c.PID:
+	case share&trace.ShareThread != 0 || child == 0 || child == maker || f.processes[child] != nil:
 	case share&trace.ShareFiles != 0:
-		f.of(child)
 		f.processes[child] = files
-	case f.files+len(files) <= maxFollowed:
-		f.processes[child] = maps.Clone(files)
-		f.files += len(files)
+		files.users++
+	case f.files+len(files.Files) <= maxFollowed:
+		f.processes[child] = &table{maps.Clone(files.Files), 1}
+		f.files += len(files.Files)
 	}
 }
 

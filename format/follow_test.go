@@ -71,6 +71,14 @@ func TestFollowed(t *testing.T) {
 	if want := 2; f.files != want { // 5 of the first process, 7 of its child
 		t.Errorf("%d descriptors are counted, want %d", f.files, want)
 	}
+	f.Call(call(pid, event.OpExitGroup, 0))
+	if want := 2; f.files != want { // the thread has its descriptors still
+		t.Errorf("%d descriptors are counted after an exit, want %d", f.files, want)
+	}
+	f.Call(call(thread, event.OpExitGroup, 0))
+	if want := 1; f.files != want {
+		t.Errorf("%d descriptors are counted after two exits, want %d", f.files, want)
+	}
 	f.Forget()
 	c := call(child, event.OpRead, 1, 7)
 	if f.Call(c); len(c.Objects) > 0 {

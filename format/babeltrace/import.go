@@ -129,6 +129,8 @@ func (h *host) event(l *line) error {
 		parent, _ := number(l.payload, "parent_pid")
 		if pid == parent {
 			parent = 0
+		} else {
+			h.followed.Forked(uint32(parent), uint32(pid), 0)
 		}
 		h.is(uint32(tid), uint32(pid), uint32(parent), "")
 		return nil

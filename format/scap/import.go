@@ -166,7 +166,9 @@ func (im *importer) call(k *kind, th *thread, tid uint32, time uint64, params []
 	child := isFork(k.op) && len(params) > 0 && number(params[0], true) == 0
 	if child { // its maker returns by itself
 		th.told, th.toldState = false, true
-		im.take(k, &format.Call{}, th, params)
+		made := &format.Call{}
+		im.take(k, made, th, params)
+		im.followed.Forked(th.ppid, th.pid, made.Share)
 		return nil
 	}
 	if fc != nil && fc.Op != k.op {

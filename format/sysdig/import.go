@@ -34,6 +34,7 @@ type importer struct {
 	last, day uint64 // time of the line before, and what the days before it add
 	held      int    // bytes of calls that have not returned
 	followed  format.Followed
+	threaded  bool
 }
 
 type thread struct {
@@ -161,8 +162,28 @@ func (x *importer) call(c *format.Call, f map[string]string) error {
 	}
 	c.Moved(spec)
 	x.opened(c, spec, f)
-	x.followed.Call(c)
+	x.follow(c, f)
 	return x.w.Call(c)
+}
+
+// follow adds positions to a call. Where the trace says threads and not their processes, there are none once a thread
+// has been made: others may move them.
+func (x *importer) follow(c *format.Call, f map[string]string) {
+	if c.PID == c.TID && strings.Contains(f["flags"], "CLONE_THREAD") {
+		x.threaded = true
+	}
+	if x.threaded {
+		return
+	}
+	share := uint64(0)
+	if strings.Contains(f["flags"], "CLONE_FILES") {
+		share = trace.ShareFiles
+	}
+	if maker, _, ok := number(f["ptid"], 10); ok && c.Ret == 0 && !c.Interrupted {
+		x.followed.Forked(uint32(maker), c.PID, share)
+	}
+	c.Share |= share
+	x.followed.Call(c)
 }
 
 // path returns the nth name of a call.
