@@ -92,7 +92,7 @@ func (p *Planner) chooseAction(t *Task, real bool) {
 		t.Why = whyUnexplained // it might succeed here, and leave something
 	case ev.Flags&event.Interrupted != 0:
 		t.Why = whyInterrupted
-	case unsaid(ev):
+	case ev.Spec().Replay == event.Native && unsaid(ev): // others are not made anyway
 		t.Why = whyUnsaid
 	case ev.Op == event.OpUnknown:
 		t.Why = whyUnknown

@@ -33,3 +33,22 @@ func TestCopyOfUnseenBytesIsSaid(t *testing.T) {
 		}
 	}
 }
+
+// A call of which the trace does not say a number is counted as not made, unless a replay makes no such call anyway.
+func TestUnsaidNumbersAreSaid(t *testing.T) {
+	const second = 1
+	for op, want := range map[event.Op]bool{
+		event.OpFtruncate: true, event.OpLseek: true,
+		event.OpConnect: false, event.OpSetsockopt: false, event.OpExecve: false, event.OpMmap: false,
+	} {
+		s := tapescript.New(t)
+		s.Open(3, "f", event.OpenCreat|2)
+		s.Add(event.Event{
+			Files: []event.File{s.Handle(3)}, Op: op, Args: [6]uint64{3}, Flags: event.UnknownArg << second,
+		})
+		tasks := planAll(t, newPlanner(t, s.Close(), &Config{Order: order.Resource}))
+		if last := tasks[len(tasks)-1]; last.Omits != want {
+			t.Errorf("%s: said %v, want %v", op, last.Omits, want)
+		}
+	}
+}
