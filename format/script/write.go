@@ -247,8 +247,9 @@ func (w *writer) appendTime(dst []byte, ev *event.Event) []byte {
 	if ev.Kind != event.Call {
 		dst = appendSeconds(dst, ev.Exit-w.first)
 	} else {
-		dst = appendSeconds(dst, ev.Enter-w.first)
-		dst = appendSeconds(append(dst, ' '), ev.Exit-ev.Enter)
+		enter := min(ev.Enter, ev.Exit) // what was read of a mapping stands before the call that it mattered to
+		dst = appendSeconds(dst, enter-w.first)
+		dst = appendSeconds(append(dst, ' '), ev.Exit-enter)
 		if ev.Flags&event.Untimed != 0 {
 			dst = append(dst, '?')
 		}
