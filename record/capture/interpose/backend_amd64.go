@@ -41,7 +41,7 @@ func (Backend) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWrit
 		threads: map[*ptracer.Tracee]*thread{}, images: map[imageKey]*image{}, slow: map[string]*slowSite{},
 		refused: map[string]int{}, timer: newTimer(), rings: map[*thread]*ringState{},
 	}
-	rec.Place = s.programAt
+	rec.Place, rec.RecordedUntil = s.programAt, s.recordedUntil
 	cmd := ptrace.CommandOf(o)
 	cmd.Leaving = func() { rec.Do(s.quit) }
 	if o.Running() {

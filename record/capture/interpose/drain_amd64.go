@@ -51,6 +51,19 @@ func (s *session) run(stop <-chan struct{}) {
 	}
 }
 
+// recordedUntil is the time now, or, if a thread has returned from a call that is not in its ring yet, when that began.
+func (s *session) recordedUntil() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := bpf.Now()
+	for _, r := range s.rings {
+		if atomic.LoadUint64(&r.slot.State) == stateAfter {
+			at = min(at, s.timer.ns(r.slot.Enter)+1)
+		}
+	}
+	return at
+}
+
 // pass drains all rings once. It returns the bytes of the fullest.
 func (s *session) pass() (most uint64) {
 	s.mu.Lock()

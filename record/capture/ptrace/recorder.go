@@ -28,6 +28,10 @@ type Recorder struct {
 	// records is written: others add records until then (Append).
 	Finish func()
 
+	// RecordedUntil, if set, is the time now, or when a call began that has returned and is not recorded yet. What is
+	// found in the files of mappings gets that time: the call can have ended the mapping.
+	RecordedUntil func() uint64
+
 	through [512]bool // native calls that stop and are not recorded
 	started bool      // the command's first call was seen
 	over    bool      // no call that begins is recorded any more

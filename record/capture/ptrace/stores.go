@@ -245,9 +245,13 @@ func (s *stores) tick() {
 
 // lookNow looks at all files, of which nothing is told.
 func (s *stores) lookNow() {
+	until := now
+	if s.r.RecordedUntil != nil {
+		until = s.r.RecordedUntil
+	}
 	for _, f := range s.files {
 		at := f.at
-		at.Time = now()
+		at.Time = max(until(), at.Time)
 		s.look(f, 0, allOfFile, &at)
 	}
 }
