@@ -36,16 +36,12 @@ func (f *Followed) Call(c *Call) {
 	if len(c.Objects) == 0 {
 		files.Position(c)
 	}
+	before := len(files.Files)
+	if files.Close(c) {
+		f.files += len(files.Files) - before
+		return
+	}
 	switch c.Op {
-	case event.OpClose:
-		f.remove(files, int32(c.Args[0]))
-	case event.OpCloseRange:
-		const cloexec = 4 // CLOSE_RANGE_CLOEXEC (linux/close_range.h)
-		for fd := range files.Files {
-			if c.Args[2]&cloexec == 0 && uint64(fd) >= c.Args[0] && uint64(fd) <= c.Args[1] {
-				f.remove(files, fd)
-			}
-		}
 	case event.OpFork, event.OpVfork, event.OpClone, event.OpClone3:
 		share := c.Share
 		if c.Op == event.OpClone {
@@ -80,18 +76,11 @@ func (f *Followed) of(pid uint32) *table {
 }
 
 func (f *Followed) set(files *table, fd int32, file *OpenFile) {
-	f.remove(files, fd)
-	if file != nil && fd >= 0 && f.files < maxFollowed {
+	before := len(files.Files)
+	if delete(files.Files, fd); file != nil && fd >= 0 && f.files < maxFollowed {
 		files.Files[fd] = file
-		f.files++
 	}
-}
-
-func (f *Followed) remove(files *table, fd int32) {
-	if files.Files[fd] != nil {
-		delete(files.Files, fd)
-		f.files--
-	}
+	f.files += len(files.Files) - before
 }
 
 // Forked says that a process made another, with what they share (clone(2)): the child has the files of its maker, or a
@@ -128,13 +117,11 @@ func (c *Call) returned(files Files) *OpenFile {
 
 // opened is the file that was opened by the name in an argument, nil if it is no regular one, or no name is known.
 func (c *Call) opened(arg int, flags uint64) *OpenFile {
-	const directory, pathOnly = 0o200000, 0o10000000 // O_DIRECTORY, O_PATH (fcntl.h)
 	name := c.text(arg)
-	if flags&(directory|pathOnly) != 0 || name == "" || strings.HasPrefix(name, "/dev/") ||
-		strings.HasPrefix(name, "/proc/") || strings.HasPrefix(name, "/sys/") {
-		return nil
+	if f := Opened(name, flags); name != "" && f.Regular {
+		return f
 	}
-	return Opened(name, flags)
+	return nil
 }
 
 // text is what the trace says of the text of an argument.

@@ -4,6 +4,7 @@ package format
 
 import (
 	"math"
+	"strings"
 
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/trace"
@@ -24,11 +25,34 @@ type Files map[int32]*OpenFile
 const (
 	appends    = 0o2000
 	accessMode = 3
+	directory  = 0o200000
 )
 
-// Opened returns a regular file that a call opened with flags: at its beginning.
+// Opened returns a file that a call opened with flags, at its beginning. It is a regular one unless the flags or the
+// name say otherwise.
 func Opened(name string, flags uint64) *OpenFile {
-	return &OpenFile{Name: name, Flags: uint32(flags & (accessMode | appends)), Regular: true}
+	virtual := strings.HasPrefix(name, "/dev/") || strings.HasPrefix(name, "/proc/") || strings.HasPrefix(name, "/sys/")
+	f := &OpenFile{Name: name, Flags: uint32(flags & (accessMode | appends))}
+	f.Regular = !virtual && flags&directory == 0
+	return f
+}
+
+// Close follows calls that close descriptors, and reports whether a call, which succeeded, is one of these.
+func (t Files) Close(c *Call) bool {
+	switch c.Op {
+	case event.OpClose:
+		delete(t, int32(c.Args[0]))
+	case event.OpCloseRange:
+		const cloexec = 4 // CLOSE_RANGE_CLOEXEC (linux/close_range.h)
+		for fd := range t {
+			if c.Args[2]&cloexec == 0 && uint64(fd) >= c.Args[0] && uint64(fd) <= c.Args[1] {
+				delete(t, fd)
+			}
+		}
+	default:
+		return false
+	}
+	return true
 }
 
 // Position adds to a call what a recording would say of its files: where the positions are

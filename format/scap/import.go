@@ -76,6 +76,9 @@ func (im *importer) event(b []byte, flags, counted bool) error {
 		im.w = w
 	}
 	k := kinds()[typ]
+	if k != nil && k.name == "drop" { // the events from here on, or to here
+		im.followed.Forget()
+	}
 	switch {
 	case k == nil:
 		im.im.LeftOut(fmt.Sprintf("events of type %d", typ), 1)

@@ -10,9 +10,6 @@ import (
 	"github.com/iotape/iotape/format"
 )
 
-// oDirectory is O_DIRECTORY (fcntl.h).
-const oDirectory = 0o200000
-
 // set makes a descriptor stand for a file.
 func (p *process) set(fd int64, f *format.OpenFile) {
 	if fd >= 0 && fd <= math.MaxInt32 && len(p.fds) < maxFDs {
@@ -22,17 +19,10 @@ func (p *process) set(fd int64, f *format.OpenFile) {
 
 // descriptors follows what a call that succeeded did to the descriptors of its process.
 func (x *importer) descriptors(p *process, c *format.Call, r *result, args []*field) {
+	if p.fds.Close(c) {
+		return
+	}
 	switch c.Op {
-	case event.OpClose:
-		delete(p.fds, int32(c.Args[0]))
-		return
-	case event.OpCloseRange:
-		for fd := range p.fds {
-			if c.Args[2] == 0 && uint64(fd) >= c.Args[0] && uint64(fd) <= c.Args[1] {
-				delete(p.fds, fd)
-			}
-		}
-		return
 	case event.OpPipe, event.OpPipe2, event.OpSocketpair, event.OpRecvmsg, event.OpRecvmmsg, event.OpSendmsg,
 		event.OpSendmmsg:
 		x.inMemory(p, c)
@@ -128,14 +118,12 @@ func (p *process) returned(c *format.Call, r *result, args []*field) *format.Ope
 // opened returns a file that was opened by the name in argument i. note is what the trace says
 // of its descriptor.
 func opened(note string, flags uint64, args []*field, i int) *format.OpenFile {
-	f := format.Opened(note, flags)
 	name := unescape(note)
 	if i < len(args) && args[i] != nil && name == "" {
 		name = string(args[i].Data)
 	}
-	device := strings.HasSuffix(note, ">") || strings.HasPrefix(name, "/dev/") ||
-		strings.HasPrefix(name, "/proc/") || strings.HasPrefix(name, "/sys/")
-	f.Regular = flags&oDirectory == 0 && !device
+	f := format.Opened(name, flags)
+	f.Name, f.Regular = note, f.Regular && !strings.HasSuffix(note, ">") // a device
 	return f
 }
 

@@ -142,10 +142,8 @@ func (s *session) change(r *remote, caller *thread, threads []*thread) error {
 // answer its questions about them from then on. If the recorder is killed in between, what it has changed stays: all
 // else is done before or after.
 func (s *session) commit(r *remote, caller *thread, actions []signalAction, threads []*thread) error {
-	addr := r.sp.arena.slotAddr(caller.index) + uint64(unsafe.Offsetof(caller.slot.Act))
 	for _, a := range actions {
-		caller.slot.Act = a.to
-		if _, err := r.call(unix.SYS_RT_SIGACTION, uint64(a.sig), addr, 0, 8); err != nil {
+		if err := r.setAction(caller, a.sig, a.to); err != nil {
 			return err
 		}
 	}
@@ -365,19 +363,11 @@ func (s *session) actionsOf(r *remote, caller *thread) (changes []signalAction, 
 	if err != nil {
 		return nil, errGone
 	}
-	addr := sp.arena.slotAddr(caller.index)
-	read := func(sig unix.Signal) (a [4]uint64, err error) {
-		err = r.action(caller.slot, addr, sig, func(is *[4]uint64) bool {
-			a = *is
-			return false
-		})
-		return a, err
-	}
 	for sig := unix.Signal(1); sig <= 64; sig++ {
 		if sig == unix.SIGSYS || statusNumber(status, "SigCgt:", 16)&signalBit(sig) == 0 {
 			continue
 		}
-		a, err := read(sig)
+		a, err := r.action(caller, sig)
 		if err != nil {
 			return nil, err
 		}
@@ -387,7 +377,7 @@ func (s *session) actionsOf(r *remote, caller *thread) (changes []signalAction, 
 			changes = append(changes, signalAction{sig, a})
 		}
 	}
-	if f.Action, err = read(unix.SIGSYS); err != nil {
+	if f.Action, err = r.action(caller, unix.SIGSYS); err != nil {
 		return nil, err
 	}
 	const sigInfo, restorer, onStack, noDefer = 4, 0x04000000, 0x08000000, 0x40000000

@@ -137,21 +137,19 @@ func (s *session) leaveProcess(r *remote, sp *space, threads []*thread) {
 		sp.restore()
 	}
 	sp.restoreJumps()
-	f, sl, addr := caller.files.of(), caller.slot, sp.arena.slotAddr(caller.index)
+	f := caller.files.of()
 	for sig := unix.Signal(1); sig <= 64; sig++ {
 		if f.Masking&signalBit(sig) == 0 {
 			continue
 		}
-		_ = r.action(sl, addr, sig, func(a *[4]uint64) bool {
+		if a, err := r.action(caller, sig); err == nil {
 			a[3] |= signalBit(unix.SIGSYS)
-			return true
-		})
+			_ = r.setAction(caller, sig, a)
+		}
 	}
-	_ = r.action(sl, addr, unix.SIGSYS, func(a *[4]uint64) bool {
-		ours := a[0] == sp.addr(s.code.orphan)
-		*a = f.Action
-		return ours
-	})
+	if a, err := r.action(caller, unix.SIGSYS); err == nil && a[0] == sp.addr(s.code.orphan) {
+		_ = r.setAction(caller, unix.SIGSYS, f.Action)
+	}
 	for _, th := range threads {
 		if th == caller || th.t.Where() == ptracer.AtEnd {
 			continue
@@ -170,7 +168,7 @@ func (s *session) leaveProcess(r *remote, sp *space, threads []*thread) {
 	if sp.ours(r.saved.Gs_base, r.saved.Gs_base+1) {
 		r.saved.Gs_base = 0
 	}
-	if sl.Blocked != 0 {
+	if caller.slot.Blocked != 0 {
 		r.mask |= signalBit(unix.SIGSYS)
 	}
 	s.takeBack(r)

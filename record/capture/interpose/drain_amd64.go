@@ -55,10 +55,14 @@ func (s *session) run(stop <-chan struct{}) {
 func (s *session) recordedUntil() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	at := bpf.Now()
+	return s.notBehind(bpf.Now()) + 1 // behind what pass has drained until
+}
+
+// notBehind returns a time that is not behind the beginning of a call that has returned and is not in its ring yet.
+func (s *session) notBehind(at uint64) uint64 {
 	for _, r := range s.rings {
 		if atomic.LoadUint64(&r.slot.State) == stateAfter {
-			at = min(at, s.timer.ns(r.slot.Enter)+1)
+			at = min(at, s.timer.ns(r.slot.Enter))
 		}
 	}
 	return at
@@ -73,10 +77,8 @@ func (s *session) pass() (most uint64) {
 	}
 	until := min(bpf.Now()-clockMargin, s.rec.HandledUntil())
 	k := s.timer.renew()
-	for th, r := range s.rings {
-		if atomic.LoadUint64(&r.slot.State) == stateAfter {
-			until = min(until, s.timer.ns(r.slot.Enter))
-		}
+	until = s.notBehind(until)
+	for th := range s.rings {
 		th.space.arena.control().publish(k)
 	}
 	for _, r := range s.rings {

@@ -103,15 +103,19 @@ func (r *remote) end() error {
 	return nil
 }
 
-// action asks for what a signal does, and sets it if set says so. The memory for it is of a slot.
-func (r *remote) action(sl *slot, slotAddr uint64, sig unix.Signal, set func(*[4]uint64) bool) error {
-	addr := slotAddr + uint64(unsafe.Offsetof(sl.Act))
-	if _, err := r.call(unix.SYS_RT_SIGACTION, uint64(sig), 0, addr, 8); err != nil {
-		return err
-	}
-	if !set(&sl.Act) {
-		return nil
-	}
-	_, err := r.call(unix.SYS_RT_SIGACTION, uint64(sig), addr, 0, 8)
+// action asks for what is done at a signal, as rt_sigaction(2) gives it. The memory for it is of a thread's slot.
+func (r *remote) action(th *thread, sig unix.Signal) (a [4]uint64, err error) {
+	_, err = r.call(unix.SYS_RT_SIGACTION, uint64(sig), 0, r.actionAt(th), 8)
+	return th.slot.Act, err
+}
+
+// setAction sets what is done at a signal.
+func (r *remote) setAction(th *thread, sig unix.Signal, a [4]uint64) error {
+	th.slot.Act = a
+	_, err := r.call(unix.SYS_RT_SIGACTION, uint64(sig), r.actionAt(th), 0, 8)
 	return err
+}
+
+func (r *remote) actionAt(th *thread) uint64 {
+	return r.sp.arena.slotAddr(th.index) + uint64(unsafe.Offsetof(th.slot.Act))
 }
