@@ -17,8 +17,10 @@ import (
 )
 
 // whatThreadsWereAt says of a command that was ended in what calls its threads were, and
-// since when: as its tape has it, and, for calls that are not recorded, as they were seen.
-func whatThreadsWereAt(name string, calls map[uint32]string) string {
+// since when: as its tape has it, and, for calls that are not recorded, as they were seen
+// at that time, on the monotonic clock. What happened later came of its end: a wait for a
+// child that was killed before its parent takes its signal can return.
+func whatThreadsWereAt(name string, over int64, calls map[uint32]string) string {
 	t, err := trace.Open(name)
 	if err != nil {
 		return ": nothing is known of it"
@@ -30,10 +32,13 @@ func whatThreadsWereAt(name string, calls map[uint32]string) string {
 		since int64
 		in    bool
 	}
-	last, order, end := map[key]at{}, []key(nil), int64(0)
+	last, order := map[key]at{}, []key(nil)
 	for ev, err := range t.Events() {
 		if err != nil {
 			break
+		}
+		if ev.Enter > over {
+			continue
 		}
 		k := key{ev.Host, ev.TID}
 		if ev.Kind != event.Call {
@@ -47,9 +52,8 @@ func whatThreadsWereAt(name string, calls map[uint32]string) string {
 		if _, known := last[k]; !known {
 			order = append(order, k)
 		}
-		end = max(end, ev.Exit)
 		a := at{fmt.Sprintf("thread %d (%s)", ev.TID, report.Printable(ev.Comm)), ev.Exit,
-			ev.Flags&event.Interrupted != 0}
+			ev.Flags&event.Interrupted != 0 || ev.Exit > over}
 		switch call := calls[ev.TID]; {
 		case a.in:
 			a.what, a.since = a.what+" in "+ev.Op.String(), ev.Enter
@@ -67,7 +71,7 @@ func whatThreadsWereAt(name string, calls map[uint32]string) string {
 			said = append(said, "…")
 			break
 		}
-		said = append(said, fmt.Sprintf("%s for %s", last[k].what, report.Duration(end-last[k].since)))
+		said = append(said, fmt.Sprintf("%s for %s", last[k].what, report.Duration(over-last[k].since)))
 	}
 	if len(said) == 0 {
 		return ": nothing is known of it"

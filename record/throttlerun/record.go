@@ -106,7 +106,7 @@ func recordBounded(ctx context.Context, plan *session.Plan, limit time.Duration)
 		p.Capture.Wakeups = p.Capture.Wakeups || b.Name() == "ebpf" && os.Geteuid() == 0
 	}
 	late, done := make(chan bool, 1), make(chan struct{})
-	calls := map[uint32]string{} // that threads were in when their time was over
+	calls, over := map[uint32]string{}, int64(0) // what threads were in when their time was over, and that time
 	go func() {
 		select {
 		case <-done:
@@ -123,6 +123,7 @@ func recordBounded(ctx context.Context, plan *session.Plan, limit time.Duration)
 				}
 			}
 		})
+		over, _ = capture.Clocks()
 		late <- true
 		for { // for what is made meanwhile
 			killAll(os.Getpid())
@@ -140,7 +141,7 @@ func recordBounded(ctx context.Context, plan *session.Plan, limit time.Duration)
 			return err
 		}
 		return fmt.Errorf("the command was not at its end after %v, and was ended%s (--each, --budget)",
-			limit.Round(time.Millisecond), whatThreadsWereAt(p.Tape, calls))
+			limit.Round(time.Millisecond), whatThreadsWereAt(p.Tape, over, calls))
 	}
 	if err != nil {
 		return err
