@@ -97,8 +97,9 @@ func TestKilledNote(t *testing.T) {
 		}
 		return cmd
 	}
-	note := func(e *env, i int) *exec.Cmd {
-		cmd := exec.Command(e.iotape, "note", "--recording", "a", text(i))
+	// A recording is named by its process: other tests record a.tape, too, and root can write into theirs.
+	note := func(e *env, recorder *exec.Cmd, i int) *exec.Cmd {
+		cmd := exec.Command(e.iotape, "note", "--recording", strconv.Itoa(recorder.Process.Pid), text(i))
 		cmd.Dir, cmd.Env = e.dir, e.environ()
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
@@ -129,7 +130,7 @@ func TestKilledNote(t *testing.T) {
 		e, confirmed := runEnv(t), map[int]bool{}
 		recorder := begin(e)
 		for i := range killMoments(12) {
-			cmd := note(e, i)
+			cmd := note(e, recorder, i)
 			time.Sleep(time.Duration(rand.IntN(100)) * time.Millisecond)
 			_ = cmd.Process.Kill()
 			confirmed[i] = cmd.Wait() == nil
@@ -149,7 +150,7 @@ func TestKilledNote(t *testing.T) {
 			recorder := begin(e)
 			var notes []*exec.Cmd
 			for j := range 3 {
-				notes = append(notes, note(e, j))
+				notes = append(notes, note(e, recorder, j))
 			}
 			time.Sleep(time.Duration(rand.IntN(150)) * time.Millisecond)
 			_ = recorder.Process.Kill()

@@ -120,15 +120,18 @@ func TestListenerGone(t *testing.T) {
 	r := e.receive(t, "tcp://127.0.0.1:0", filepath.Join(e.dir, "streams"))
 	cmd := exec.Command(e.iotape, "record", "--backend", "ptrace", "--to", r.address+"?spool=64K&give-up=500ms",
 		"--pipe", "block:4K", "--", "sh", "-c",
-		"sleep 1; for i in 1 2 3 4; do head -c 1000000 /dev/urandom > f; done; echo finished; exit 7")
+		"touch begun; until [ -e gone ]; do sleep 0.01; done; for i in 1 2 3 4; do head -c 1000000 /dev/urandom > f; done; echo finished; exit 7")
 	cmd.Dir = e.dir
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(500 * time.Millisecond)
+	if !eventually(func() bool { _, err := os.Stat(filepath.Join(e.dir, "begun")); return err == nil }) {
+		t.Fatal("the recording does not begin")
+	}
 	r.kill()
+	e.write(t, "gone", "")
 	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 7 || stdout.String() != "finished\n" {
 		t.Errorf("%v, output %q", err, &stdout)
 	}
