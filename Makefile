@@ -85,10 +85,9 @@ prepare: setup
 
 # Real programs race with each other, and two cores are few: up to five tests may fail once
 # and have to pass alone then. The summary names them all the same, and what was skipped.
-# Vet was run before. The packages that take longest begin first. The race detector waits for a
-# second at the end of each test program unless it is told not to.
-test: prepare generate-check ## everything: set-up, linters, generated files, all tests with -race, end to end
-	GORACE=atexit_sleep_ms=0 bin/gotestsum --format standard-quiet --rerun-fails=1 --rerun-fails-max-failures=5 --rerun-fails-abort-on-data-race --packages './e2e/... ./record/capture/... ./store/... ./transform/... ./...' -- -race -vet=off -ldflags=-w -timeout $(TEST_TIMEOUT)
+# The race detector waits for a second at the end of each test program unless it is told not to.
+test: prepare generate-check ## everything: set-up, linters, generated files, all tests, with -race where it can find something
+	GORACE=atexit_sleep_ms=0 TEST_TIMEOUT=$(TEST_TIMEOUT) bin/gotestsum --format standard-quiet --rerun-fails=1 --rerun-fails-max-failures=5 --rerun-fails-abort-on-data-race --raw-command -- scripts/gotest.sh
 
 demo: setup build ## records a real program, shows the statistics, replays it, prints the verdict
 	@scripts/demo.sh
