@@ -95,13 +95,15 @@ func TestOpenTakesRegularFilesOnly(t *testing.T) {
 
 // TestOpenGiven waits for the writer of a FIFO, which comes, or until the context ends.
 func TestOpenGiven(t *testing.T) {
-	name := filepath.Join(t.TempDir(), "fifo")
-	if err := unix.Mkfifo(name, 0o600); err != nil {
+	// The open that is given up goes on waiting for a writer: the second FIFO's is not for it.
+	dir := t.TempDir()
+	never, name := filepath.Join(dir, "never"), filepath.Join(dir, "fifo")
+	if err := errors.Join(unix.Mkfifo(never, 0o600), unix.Mkfifo(name, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(10*time.Millisecond, cancel)
-	if _, err := wholefile.OpenGiven(ctx, name); !errors.Is(err, context.Canceled) {
+	if _, err := wholefile.OpenGiven(ctx, never); !errors.Is(err, context.Canceled) {
 		t.Errorf("without a writer: %v", err)
 	}
 	go func() { _ = os.WriteFile(name, []byte("x"), 0) }()
