@@ -14,6 +14,7 @@ import (
 
 	"github.com/duckdb/duckdb-go/v2"
 
+	"github.com/iotape/iotape/internal/hint"
 	"github.com/iotape/iotape/pipe/wholefile"
 	"github.com/iotape/iotape/trace"
 )
@@ -171,7 +172,7 @@ func (s *session) query(ctx context.Context, query string, args ...any) (_ *Rows
 		return nil, err
 	}
 	if r.rows, err = s.conn.QueryContext(ctx, query, args...); err != nil {
-		return nil, fmt.Errorf("query: %w", engineError{err})
+		return nil, fromEngine(err)
 	}
 	if r.columns, err = r.rows.Columns(); err != nil {
 		return nil, fmt.Errorf("query: %w", err)
@@ -283,7 +284,25 @@ type engineError struct{ error }
 // Error returns the message up to the excerpt.
 func (e engineError) Error() string {
 	text, _, _ := strings.Cut(e.error.Error(), "\n\nLINE ")
+	if e.noTable() {
+		text, _, _ = strings.Cut(text, "\n") // tables of the engine's own are proposed
+	}
 	return text
+}
+
+// noTable reports whether a statement names a table that there is not.
+func (e engineError) noTable() bool {
+	return strings.HasPrefix(e.error.Error(), "Catalog Error: Table with name ")
+}
+
+// fromEngine returns the error of a query.
+func fromEngine(err error) error {
+	e := engineError{err}
+	err = fmt.Errorf("query: %w", e)
+	if e.noTable() {
+		return hint.With(err, "iotape query --help names the tables")
+	}
+	return err
 }
 
 // Unwrap returns the engine's own error.
@@ -295,7 +314,7 @@ func selects(ctx context.Context, conn *sql.Conn, query string) error {
 	return conn.Raw(func(c any) error {
 		st, err := c.(driver.ConnPrepareContext).PrepareContext(ctx, query)
 		if err != nil {
-			return fmt.Errorf("query: %w", engineError{err})
+			return fromEngine(err)
 		}
 		defer st.Close()
 		s, ok := st.(*duckdb.Stmt)

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -94,6 +95,9 @@ SIGTERM and SIGINT end the recording in order.`,
 
 func readConfig(name, cpu string) (*agent.Config, error) {
 	c, err := agent.ReadConfig(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, usageError{fmt.Errorf("%w; docs/fleet.md describes it, --config names another file", err)}
+	}
 	if err != nil {
 		return nil, usageError{err}
 	}

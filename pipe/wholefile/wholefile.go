@@ -111,7 +111,7 @@ func create(path string, perm os.FileMode) (*File, error) {
 			continue
 		}
 		if err != nil {
-			return nil, err
+			return nil, asked("create", path, err)
 		}
 		if lost := lock(f); lost {
 			f.Close()
@@ -119,6 +119,15 @@ func create(path string, perm os.FileMode) (*File, error) {
 		}
 		return &File{File: f, path: path}, nil
 	}
+}
+
+// asked returns an error about a temporary file as one about the file that was asked for.
+func asked(op, path string, err error) error {
+	var about *os.PathError
+	if errors.As(err, &about) {
+		err = about.Err
+	}
+	return &os.PathError{Op: op, Path: path, Err: err}
 }
 
 // Commit syncs the file and gives it its name, in place of what has it.
@@ -228,7 +237,7 @@ func CreateDir(path string, perm os.FileMode) (*NewDir, error) {
 		if err := os.Mkdir(temp, perm); errors.Is(err, os.ErrExist) {
 			continue
 		} else if err != nil {
-			return nil, err
+			return nil, asked("mkdir", path, err)
 		}
 		f, err := openDir(temp)
 		if errors.Is(err, os.ErrNotExist) {

@@ -125,13 +125,16 @@ func nameHint(cmd *cobra.Command, err error) string {
 	return ""
 }
 
+// makes has the operations of errors about files that were to be made.
+var makes = map[string]bool{"create": true, "mkdir": true}
+
 // pathHint returns what can be done about a file that could not be used.
 func pathHint(e *fs.PathError) string {
 	switch {
-	case e.Op == "mkdir" && errors.Is(e, fs.ErrPermission):
-		return "name a place in a directory of yours with -o"
-	case e.Op == "mkdir" && errors.Is(e, fs.ErrNotExist):
-		return "make the directory that it is to be in, or choose another with -o"
+	case makes[e.Op] && errors.Is(e, fs.ErrPermission):
+		return "choose a place in a directory of yours"
+	case makes[e.Op] && errors.Is(e, fs.ErrNotExist):
+		return "make the directory that it is to be in, or choose another"
 	case errors.Is(e, fs.ErrNotExist) && !filepath.IsAbs(e.Path):
 		return "names are taken from the current directory: check the name, or give the whole path"
 	case errors.Is(e, fs.ErrNotExist):

@@ -5,6 +5,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"strconv"
@@ -154,28 +155,43 @@ func checkRequired(cmd *cobra.Command) error {
 	return MissingFlag(cmd, missing...)
 }
 
-// argumentError says which arguments of a command are missing, or that there are too many.
-func argumentError(cmd *cobra.Command, args []string, err error) error {
-	var names []string // as the command's usage has them
-	words, many := strings.Fields(cmd.Use)[1:], false
+// arguments returns the names of the arguments that a command needs, as its usage has them, and how many it takes at
+// most.
+func arguments(cmd *cobra.Command) (needed []string, most int) {
+	words, depth, many := strings.Fields(cmd.Use)[1:], 0, false
 	for i, word := range words {
-		if i > 0 && strings.HasPrefix(words[i-1], "-") {
-			continue // the value of a flag
+		optional := depth > 0 || word[0] == '['
+		depth += strings.Count(word, "[") - strings.Count(word, "]")
+		name := strings.Trim(word, "[]")
+		many = many || strings.HasSuffix(name, "...")
+		if i > 0 && strings.HasPrefix(strings.Trim(words[i-1], "[]"), "-") || name == "" || name[0] < 'A' || name[0] > 'Z' {
+			continue // a flag, or its value
 		}
-		many = many || strings.HasSuffix(word, "...")
-		if word[0] >= 'A' && word[0] <= 'Z' {
-			names = append(names, strings.TrimSuffix(word, "..."))
+		most++
+		if !optional {
+			needed = append(needed, strings.TrimSuffix(name, "..."))
 		}
 	}
+	if many {
+		most = math.MaxInt
+	}
+	return needed, most
+}
+
+// argumentError says which arguments of a command are missing, or that there are too many.
+func argumentError(cmd *cobra.Command, args []string, err error) error {
+	names, most := arguments(cmd)
 	switch {
 	case !strings.HasPrefix(err.Error(), "accepts ") && !strings.HasPrefix(err.Error(), "requires "):
 		return err // a check of our own
 	case len(args) < len(names):
 		missing := names[len(args):]
-		return fmt.Errorf("%s %s: %s", strings.Join(missing, " and "), isMissing(len(missing)), cmd.UseLine())
+		last := len(missing) - 1
+		list := strings.TrimPrefix(strings.Join(missing[:last], ", ")+" and "+missing[last], " and ")
+		return fmt.Errorf("%s %s: %s", list, isMissing(len(missing)), cmd.UseLine())
 	}
-	if !many && len(args) > len(names) {
-		return fmt.Errorf("there are too many arguments, from %q on: %s", args[len(names)], cmd.UseLine())
+	if len(args) > most {
+		return fmt.Errorf("there are too many arguments, from %q on: %s", args[most], cmd.UseLine())
 	}
 	return fmt.Errorf("there are too many arguments, or too few: %s", cmd.UseLine())
 }

@@ -4,6 +4,8 @@ package cli
 
 import (
 	"io"
+	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +13,26 @@ import (
 
 	"github.com/iotape/iotape/internal/hint"
 )
+
+// TestArguments reads usages of commands.
+func TestArguments(t *testing.T) {
+	for _, c := range []struct {
+		use, needed string
+		most        int
+	}{
+		{"look", "", 0},
+		{"look TAPE FILE", "TAPE FILE", 2},
+		{"mount LOWER MOUNTPOINT [-o TAPE] [flags]", "LOWER MOUNTPOINT", 2},
+		{"query TAPE [SQL]", "TAPE", 2},
+		{"keep --at DIR TAPE...", "TAPE", math.MaxInt},
+		{"run CONFIG [-- COMMAND [ARG...]]", "CONFIG", math.MaxInt},
+	} {
+		needed, most := arguments(&cobra.Command{Use: c.use})
+		if got := strings.Join(needed, " "); got != c.needed || most != c.most {
+			t.Errorf("%s: needs %q, takes %d; want %q, %d", c.use, got, most, c.needed, c.most)
+		}
+	}
+}
 
 // TestUsageErrors gives a command wrong flags and arguments: each has one line that says which, and a
 // habit or a misspelling also what to write.
