@@ -203,7 +203,26 @@ func (w *worker) redirectPaths(t *plan.Task, args *[event.MaxArgs]uintptr) (left
 			}
 		}
 	}
+	if left {
+		w.redirectOthers(t, args)
+	}
 	return left
+}
+
+// redirectOthers lets the other relative names of a call that redirectPaths took to /proc/self/fd begin where they
+// did: rename and link have two names and no descriptors.
+func (w *worker) redirectOthers(t *plan.Task, args *[event.MaxArgs]uintptr) {
+	spec := t.Event.Spec()
+	for i := range t.Event.Paths {
+		p := &t.Event.Paths[i]
+		a := int(p.Arg)
+		if a < 0 || t.Files.Through[a] != nil || p.Raw == "" || p.Raw[0] == '/' ||
+			a > 0 && spec.Args[a-1].Kind == event.KindDirFD {
+			continue
+		}
+		w.strings[a] = append(append(w.strings[a][:0], strconv.Itoa(w.back)+"/"+p.Raw...), 0)
+		args[a] = address(w.strings[a])
+	}
 }
 
 // enterProcFD goes to /proc/self/fd, if there will be a way back.
