@@ -40,6 +40,7 @@ type links struct {
 	fs    FileSystem // nil: what the trace tells is all that is known
 	began int64      // ns; when the first event ended
 	now   int64      // ns; when the present one ended
+	made  *madeLinks // of all file systems; nil: of none
 }
 
 // at says when the present event ended.
@@ -80,6 +81,9 @@ func (l *links) find(name string, create bool) *entry {
 	if create && l.count > maxEntries {
 		if l.count = l.root.size(); l.count > maxEntries/2 { // those that were removed are counted as well
 			l.root = nil
+			if l.made != nil {
+				*l.made = madeLinks{}
+			}
 		}
 	}
 	if l.root == nil {
@@ -119,6 +123,9 @@ func (l *links) target(name string) (target string, told bool) {
 	e := l.find(name, true)
 	if !e.known || e.again != 0 && e.again <= l.now {
 		k := l.fs.Readlink(name)
+		if k.Target != "" && l.made != nil && l.made.told(&k, name, l.fs) {
+			k = Link{}
+		}
 		e.known, e.target, e.again = true, k.Target, 0
 		if since := l.was(&k); k.Target != "" && since > l.now {
 			e.target, e.again = "", since

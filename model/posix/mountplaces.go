@@ -66,7 +66,7 @@ func (m *Model) linksIn(fs int) *links {
 		}
 		m.inMounts[fs] = l
 	}
-	l.began, l.now = m.links.began, m.links.now
+	l.began, l.now, l.made = m.links.began, m.links.now, m.links.made
 	return l
 }
 

@@ -167,7 +167,14 @@ func (m *Model) linked(_ *Thread, ev *event.Event) {
 	}
 	for i := range ev.Bufs {
 		if b := &ev.Bufs[i]; b.Arg == 0 && len(b.Inline) > 0 {
-			m.learn(ev, strings.TrimRight(string(b.Inline), "\x00"))
+			target := strings.TrimRight(string(b.Inline), "\x00")
+			m.learn(ev, target)
+			if name := ev.Paths[0].Reached(); m.links.fs != nil && strings.HasPrefix(name, "/") {
+				if m.links.made == nil {
+					m.links.made = &madeLinks{}
+				}
+				m.links.made.add(name, target, ev.Enter, ev.Exit)
+			}
 		}
 	}
 }

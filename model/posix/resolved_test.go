@@ -243,6 +243,45 @@ func TestLinksOfTheirTime(t *testing.T) {
 	}
 }
 
+// A link that the trace made is where the trace says, also if the file system has it at another name when it is asked:
+// that name was another file's before a directory was renamed. If both are names of one file, it is a link.
+func TestLinksThatTheTraceMade(t *testing.T) {
+	const began, second = 15, 1e9 // see start
+	for name, c := range map[string]struct {
+		born   int64
+		target string
+		inodes map[string]uint64
+		want   string
+	}{
+		"moved":                        {began + second, "/elsewhere", map[string]uint64{"/home/d": 5}, "/home/d/f"},
+		"moved, and its name given":    {began + second, "/elsewhere", map[string]uint64{"/home/d": 5, "/home/l": 6}, "/home/d/f"},
+		"another name of its":          {began + second, "/elsewhere", map[string]uint64{"/home/d": 5, "/home/l": 5}, "/elsewhere/f"},
+		"another one, by its time":     {began + 2*second, "/elsewhere", map[string]uint64{"/home/d": 5}, "/elsewhere/f"},
+		"another one, with its target": {began + second, "/other", map[string]uint64{"/home/d": 5}, "/other/f"},
+	} {
+		s := start(t)
+		s.m.Ask(inodes{madeAt{posix.Link{Target: c.target, Born: c.born, Since: c.born}}, c.inodes})
+		link := named(event.OpSymlink, -1, nil, "l")
+		link.Bufs = []event.Buf{{Kind: event.KindText, Inline: []byte("/elsewhere")}}
+		link.Enter, link.Exit = began+second, began+second
+		s.apply(link)
+		ev := named(event.OpLstat, -1, nil, "d/f")
+		ev.Enter, ev.Exit = began+9*second, began+9*second
+		s.apply(ev)
+		if got := ev.Paths[0].Reached(); got != c.want {
+			t.Errorf("%s: want %s, got %s", name, c.want, got)
+		}
+	}
+}
+
+// inodes is a file system with numbers of files.
+type inodes struct {
+	madeAt
+	of map[string]uint64
+}
+
+func (n inodes) Inode(name string) (dev, ino uint64) { return 1, n.of[name] }
+
 // A thread of another mount namespace has its names: of a child that clone(2) gave one, and of one that setns(2) puts
 // into that of another process.
 func TestMountNamespaces(t *testing.T) {
