@@ -52,6 +52,29 @@ os.chdir("d/at"); os.rename("../../d", "../../e"); use("../f"); use("/proc/self/
 os.system("unshare -m sh -c 'mount --bind d at; echo x > at/f'"); use("at/f")`, "d/f"},
 	{"bwrap", `os.mkdir("d"); os.mkdir("at"); os.stat("at"); at = os.getcwd() + "/at"
 os.system("bwrap --dev-bind / / --bind d " + at + " sh -c 'cd at && pwd && echo x > ../at/f'")`, "d/f"},
+	{"/proc/self/cwd of a thread that has its own", `import threading; os.mkdir("a"); os.mkdir("b"); os.chdir("b")
+def own(): ctypes.CDLL(None).unshare(0x200); os.chdir("../a"); use("own"); use("/proc/thread-self/cwd/g"); use("/proc/self/cwd/f")
+th = threading.Thread(target=own); th.start(); th.join()`, "b/f"},
+	{"/proc/self/fd of a thread that has its own", `import threading; own, ready, end = [threading.Lock() for _ in range(3)]
+own.acquire(); ready.acquire(); os.mkdir("a"); os.mkdir("b")
+def run():
+    ctypes.CDLL(None).unshare(0x400); os.dup2(os.open("a", 0), 60); ready.release(); own.acquire()
+    use("/proc/thread-self/fd/60/g"); use("/proc/self/fd/60/f")
+th = threading.Thread(target=run); th.start(); ready.acquire(); os.dup2(os.open("b", 0), 60); own.release(); th.join()`, "b/f"},
+	{"a bind mount that moves", `os.mkdir("d"); os.mkdir("at"); os.mkdir("to"); c = ctypes.CDLL(None)
+c.unshare(0x20000); c.mount(b"none", b"/", None, 0x44000, None); c.mount(b"d", b"at", None, 0x1000, None)
+o = os.open("at", 0); c.mount(b"at", b"to", None, 0x2000, None); use("to/g"); use("h", dir_fd=o); use("at/f")`, "at/f"},
+	{"what a bind mount that moved leads to", `os.mkdir("d"); os.mkdir("at"); os.mkdir("to"); c = ctypes.CDLL(None)
+c.unshare(0x20000); c.mount(b"none", b"/", None, 0x44000, None); c.mount(b"d", b"at", None, 0x1000, None)
+os.chdir("at"); c.mount(b".", b"../to", None, 0x2000, None); c.mount(b"d", b"at", None, 0x1000, None)
+use("../own"); os.chdir("../to"); use("f"); os.getcwd()`, "d/f"},
+	{"/proc/PID/root of another mount namespace", `os.mkdir("d"); os.mkdir("at"); r, w = os.pipe(); gone, end = os.pipe()
+pid = os.fork()
+if pid == 0:
+    os.close(end); c = ctypes.CDLL(None); c.unshare(0x20000); c.mount(b"none", b"/", None, 0x44000, None)
+    c.mount(b"d", b"at", None, 0x1000, None); os.write(w, b"x"); os.read(gone, 1); os._exit(0)
+os.read(r, 1); use("/proc/%d/root%s/at/f" % (pid, os.getcwd())); use("/proc/%d/cwd/at/g" % pid); use("at/own")
+os.close(end); os.wait()`, "d/f"},
 	{"setns", `os.makedirs("jail/old"); os.mkdir("new"); c = ctypes.CDLL(None); own = os.open("/proc/self/ns/mnt", 0)
 r, w = os.pipe(); gone, end = os.pipe(); pid = os.fork()
 if pid == 0:

@@ -81,7 +81,11 @@ func (m *Model) named(t *Thread, ev *event.Event) {
 	if ev.Paths[0].Raw == "" {
 		fd, ok = int32(ev.Args[0]), true
 	}
-	if d := t.Table.Lookup(fd); ok && rest == "" && d != nil && d.Open.Gone {
+	tab := t.Table
+	if ev.Paths[0].Raw != "" {
+		tab = m.Meant(t, ev.Paths[0].Raw).Table
+	}
+	if d := tab.Lookup(fd); ok && rest == "" && d != nil && d.Open.Gone {
 		d.Open.Now = nameOf(ev.Paths[1].Abs, ev.Paths[1].Real)
 		d.Open.Gone = false
 	}

@@ -211,6 +211,37 @@ func (m *Model) moveMount(t *Thread, from, to Name) bool {
 	return true
 }
 
+// moveBind moves a bind mount of a thread's namespace. It returns false if the name is not where one is mounted.
+func (m *Model) moveBind(t *Thread, from, to Name) bool {
+	ns, b := m.namespace(t), from.over
+	i := slices.Index(ns.binds, b)
+	if i < 0 || from.Real != b.to || !to.isFile() {
+		return false
+	}
+	moved := *b // other namespaces have it where it was
+	moved.at = to
+	ns.binds = append(slices.Delete(slices.Clone(ns.binds), i, i+1), &moved)
+	over := func(n *Name) {
+		if n.over == b {
+			n.over = &moved
+		}
+	}
+	for _, o := range m.opens {
+		if o.Now.ns == nil || o.Now.ns == ns {
+			over(&o.Now)
+		}
+	}
+	for _, other := range m.threads {
+		if fs := other.FS; fs.Mounts == ns {
+			cwd, root := fs.cwd(), fs.root()
+			over(&cwd)
+			over(&root)
+			fs.overCwd, fs.overRoot = cwd.over, root.over
+		}
+	}
+	return true
+}
+
 // renameOwn gives the mounts of a namespace the names that they have after the last rename. Their places are renamed
 // when all names are.
 func (m *Model) renameOwn(ns *Namespace, now func(n Name, gone bool) (Name, bool)) {

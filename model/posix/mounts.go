@@ -170,8 +170,8 @@ func (m *Model) mounted(t *Thread, ev *event.Event) {
 	}
 	if source := textArg(ev, 0); source != "" {
 		n, _ := m.lookup(t, t.FS.cwd(), source, true)
-		if ev.Args[3]&msBind != 0 || !m.moveMount(t, n, m.found(ev, 0)) {
-			m.bindMount(t, m.found(ev, 0), n)
+		if at := m.found(ev, 0); ev.Args[3]&msBind != 0 || !m.moveMount(t, n, at) && !m.moveBind(t, n, at) {
+			m.bindMount(t, at, n)
 		}
 	}
 }
@@ -193,7 +193,7 @@ func (m *Model) attached(t *Thread, ev *event.Event) {
 	}
 	at := m.found(ev, 1)
 	if ev.Paths[0].Raw != "" {
-		if from := m.found(ev, 0); !m.moveMount(t, from, at) {
+		if from := m.found(ev, 0); !m.moveMount(t, from, at) && !m.moveBind(t, from, at) {
 			m.bindMount(t, at, from)
 		}
 		return
@@ -202,6 +202,9 @@ func (m *Model) attached(t *Thread, ev *event.Event) {
 	switch {
 	case d != nil && d.Open.fs != nil:
 		m.mount(t, at, *d.Open.fs)
+		if at.fs = m.mounts; at.isFile() {
+			d.Open.Now = at
+		}
 	case d == nil || !strings.HasPrefix(d.Open.Path, "/"):
 		m.mount(t, at, Mount{})
 	case d.Open.Now.Real != "":

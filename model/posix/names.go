@@ -218,8 +218,11 @@ func (m *Model) magic(t *Thread, name string) (to Name, ok bool) {
 	if !ok {
 		return to, false
 	}
+	looks := t
 	switch {
-	case who == "self" || who == "thread-self":
+	case who == "thread-self":
+	case who == "self":
+		t = m.processOf(t, t.PID)
 	case who == strconv.FormatUint(uint64(t.PID), 10):
 		t = m.processOf(t, t.PID)
 	default:
@@ -239,16 +242,33 @@ func (m *Model) magic(t *Thread, name string) (to Name, ok bool) {
 	}
 	switch what {
 	case "cwd":
-		return t.FS.cwd(), t.FS.Cwd != ""
+		return m.seenBy(looks, t, t.FS.cwd()), t.FS.Cwd != ""
 	case "root":
-		return t.FS.root(), true
+		return m.seenBy(looks, t, t.FS.root()), true
 	}
 	digits, ok := strings.CutPrefix(what, "fd/")
 	fd, err := strconv.ParseUint(digits, 10, 31)
 	if d := t.Table.Lookup(int32(fd)); ok && err == nil && d != nil && d.Open.Now.isFile() {
-		return d.Open.now(), true
+		return m.seenBy(looks, t, d.Open.now()), true
 	}
 	return to, false
+}
+
+// seenBy returns a name of a thread as another one comes to it: what is below it has the mounts of its namespace.
+func (m *Model) seenBy(looks, t *Thread, n Name) Name {
+	if n.ns == nil && looks.FS.Mounts != t.FS.Mounts {
+		n.ns = m.namespace(t)
+	}
+	return n
+}
+
+// Meant returns the thread whose descriptors, or working directory, a thread means by a name in /proc or /dev/fd: that
+// of /proc/self is the first of its process, which can have others.
+func (m *Model) Meant(t *Thread, name string) *Thread {
+	if strings.HasPrefix(name, "/proc/thread-self/") {
+		return t
+	}
+	return m.processOf(t, t.PID)
 }
 
 // processOf returns the first thread of a process, or else the given one.

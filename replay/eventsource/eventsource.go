@@ -137,16 +137,16 @@ func (r *Reader) next(ev *event.Event) error {
 	th := model.Thread(ev.PID, ev.TID)
 	s.Umask, s.Cwd = th.FS.Umask, th.FS.CwdID
 	s.Second, s.Through = 0, [event.MaxArgs]event.OpenID{}
-	changed(th, ev)
+	changed(model, th, ev)
 	if ev.Op == event.OpBind {
 		bound(th, ev)
 	} else if ev.Op == event.OpMsync {
 		synced(th, ev)
 	} else if len(ev.Paths) > 0 || ev.Op == event.OpIoctl {
-		linked(th, ev)
-		s.findDescriptors(th, ev)
+		linked(model, th, ev)
+		s.findDescriptors(model, th, ev)
 	}
-	r.base(th, ev)
+	r.base(model, th, ev)
 	own := th.FS.Mounts.Own()
 	mounts, over := covered(own), overlays(own)
 	s.Released = append(s.Released[:0], model.Apply(ev)...)
@@ -184,11 +184,11 @@ func (r *Reader) next(ev *event.Event) error {
 }
 
 // base notes which directories an event's names begin at, before it changes that.
-func (r *Reader) base(th *posix.Thread, ev *event.Event) {
+func (r *Reader) base(model *posix.Model, th *posix.Thread, ev *event.Event) {
 	r.bases, r.cwd = r.bases[:0], ""
 	spec := ev.Spec()
 	for i := range ev.Paths {
-		if strings.HasPrefix(ev.Paths[i].Raw, "/proc/") {
+		if name := ev.Paths[i].Raw; strings.HasPrefix(name, "/proc/") && model.Meant(th, name).FS == th.FS {
 			r.cwd = th.Abs(event.AtFDCWD, "")
 		}
 		from := int32(event.AtFDCWD)
@@ -303,14 +303,14 @@ func synced(th *posix.Thread, ev *event.Event) {
 }
 
 // findDescriptors finds the descriptors that an event names without having them as arguments.
-func (s *State) findDescriptors(th *posix.Thread, ev *event.Event) {
+func (s *State) findDescriptors(model *posix.Model, th *posix.Thread, ev *event.Event) {
 	for i := range ev.Paths {
 		p := &ev.Paths[i]
 		if p.Arg < 0 || !strings.HasPrefix(p.Raw, "/proc/") && !strings.HasPrefix(p.Raw, "/dev/fd/") {
 			continue
 		}
 		if fd, _, ok := posix.DescriptorPath(p.Raw, ev.PID); ok {
-			if d := th.Table.Lookup(fd); d != nil {
+			if d := model.Meant(th, p.Raw).Table.Lookup(fd); d != nil {
 				s.Through[p.Arg] = d.Open.ID
 			}
 		}

@@ -26,7 +26,7 @@ func unopened(th *posix.Thread, fd int32) *posix.OpenFile {
 }
 
 // linked gives a linkat of an open FIFO, device or socket its name, instead of the descriptor.
-func linked(th *posix.Thread, ev *event.Event) {
+func linked(model *posix.Model, th *posix.Thread, ev *event.Event) {
 	if ev.Op != event.OpLinkat || !ev.OK() || len(ev.Paths) == 0 || ev.Paths[0].Arg != 1 || ev.Paths[0].Abs == "" {
 		return
 	}
@@ -34,6 +34,9 @@ func linked(th *posix.Thread, ev *event.Event) {
 	fd, rest, ok := posix.DescriptorPath(p.Raw, ev.PID)
 	if p.Raw == "" {
 		fd, ok = int32(ev.Args[0]), true
+	}
+	if p.Raw != "" {
+		th = model.Meant(th, p.Raw)
 	}
 	if ok && rest == "" && unopened(th, fd) != nil {
 		fromRoot(ev, 4)
@@ -63,7 +66,7 @@ var named = map[event.Op]struct {
 
 // changed gives a change of an open FIFO's, device's or socket's attributes its name: of its mode, owner, times
 // or extended attributes, by descriptor (fchmod, futimens, AT_EMPTY_PATH) or by the magic link of one.
-func changed(th *posix.Thread, ev *event.Event) {
+func changed(model *posix.Model, th *posix.Thread, ev *event.Event) {
 	switch ev.Effect() {
 	case event.EffectChmod, event.EffectChown, event.EffectSetTimes, event.EffectSetXattr, event.EffectRemoveXattr:
 	default:
@@ -77,7 +80,7 @@ func changed(th *posix.Thread, ev *event.Event) {
 		if !ok || rest != "" {
 			return
 		}
-		if o := unopened(th, fd); o != nil {
+		if o := unopened(model.Meant(th, ev.Paths[0].Raw), fd); o != nil {
 			ev.Paths[0].Raw, ev.Paths[0].Abs, ev.Paths[0].Real = nameOf(o), nameOf(o), ""
 		}
 		return
