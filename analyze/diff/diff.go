@@ -190,9 +190,16 @@ func only(a, b map[string]uint64) []string {
 
 func (c *comparison) sums() {
 	c.r.Ops = []Op{}
-	for i := range c.a.ops {
-		if c.a.ops[i].Count+c.b.ops[i].Count > 0 {
-			c.r.Ops = append(c.r.Ops, Op{event.Op(i).String(), c.a.ops[i], c.b.ops[i]})
+	of := func(s *side, op event.Op) OpSum {
+		if sum := s.ops[op]; sum != nil {
+			return *sum
+		}
+		return OpSum{}
+	}
+	for i := range event.Specs() {
+		op := event.Specs()[i].Op
+		if a, b := of(c.a, op), of(c.b, op); a.Count+b.Count > 0 {
+			c.r.Ops = append(c.r.Ops, Op{op.String(), a, b})
 		}
 	}
 	slices.SortFunc(c.r.Ops, func(x, y Op) int { return cmp.Compare(x.Op, y.Op) })

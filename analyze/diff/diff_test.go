@@ -5,6 +5,7 @@ package diff
 import (
 	"context"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -19,6 +20,7 @@ import (
 //	TID exec ARGV…      TID fork CHILD      TID exit STATUS
 //	TID open PATH       TID temp PATH       TID missing PATH
 //	TID read PATH BYTES DATA                TID pipe BYTES
+//	TID op NUMBER
 func script(t *testing.T, base uint32, lines string) *trace.Tape {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "x.tape")
@@ -81,6 +83,9 @@ func script(t *testing.T, base uint32, lines string) *trace.Tape {
 		case "pipe":
 			ev.Op, ev.Args, ev.Ret = event.OpRead, [6]uint64{uint64(base%5) + 3, uint64(base), 4096}, int64(n)
 			file(0, fmt.Sprintf("pipe:[%d]", base), 0o010600)
+		}
+		if words[1] == "op" {
+			ev.Op = event.Op(n)
 		}
 		if err := tw.Write(&ev); err != nil {
 			t.Fatal(err)
@@ -250,5 +255,24 @@ func TestWithoutRandom(t *testing.T) {
 		if got := withoutRandom(name); got != want {
 			t.Errorf("%q: %q, want %q", name, got, want)
 		}
+	}
+}
+
+// TestRequests compares tapes with requests to io_uring, whose operations have numbers of their own, and with an
+// operation that is in no table.
+func TestRequests(t *testing.T) {
+	calls := fmt.Sprintf("1 op %d\n1 op 65535\n", event.OpUringWrite)
+	a, b := script(t, 0, calls), script(t, 100, calls+calls)
+	r, err := Tapes(t.Context(), a, b, &Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string][2]uint64{}
+	for _, op := range r.Ops {
+		got[op.Op] = [2]uint64{op.A.Count, op.B.Count}
+	}
+	want := map[string][2]uint64{"uring_write": {1, 2}, event.OpUnknown.String(): {1, 2}}
+	if !maps.Equal(got, want) {
+		t.Errorf("operations %v, want %v", got, want)
 	}
 }

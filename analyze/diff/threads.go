@@ -37,7 +37,7 @@ type side struct {
 	tape    *trace.Tape
 	root    *thread // the ancestor of all others
 	threads int
-	ops     []OpSum
+	ops     map[event.Op]*OpSum
 	files   map[string]uint64 // names of successful calls, as compared → the first event
 	calls   uint64
 }
@@ -57,7 +57,7 @@ type reader struct {
 func read(ctx context.Context, t *trace.Tape, o *Options, seed maphash.Seed,
 	progress func(done uint64)) (*side, error) {
 	r := reader{
-		side:  &side{tape: t, root: &thread{}, files: map[string]uint64{}, ops: make([]OpSum, len(event.Specs()))},
+		side:  &side{tape: t, root: &thread{}, files: map[string]uint64{}, ops: map[event.Op]*OpSum{}},
 		sign:  newSigner(t, o.Content, seed),
 		alive: map[threadKey]*thread{}, want: o.classes(),
 	}
@@ -167,7 +167,12 @@ func (r *reader) wanted(ev *event.Event) bool {
 // count adds a call to the sums and to the names.
 func (r *reader) count(ev *event.Event) {
 	r.calls++
-	s := &r.ops[ev.Op]
+	op := ev.Spec().Op // OpUnknown of a number that is in no table
+	s := r.ops[op]
+	if s == nil {
+		s = &OpSum{}
+		r.ops[op] = s
+	}
 	s.Count++
 	s.Bytes += uint64(ev.Traffic().Bytes())
 	took, _ := ev.Took()
