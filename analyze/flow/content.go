@@ -119,6 +119,9 @@ func (c *contents) class(tape int, host uint32, b *event.Buf) (uint32, error) {
 		if int(host) < len(c.signs[tape]) && c.signs[tape][host] {
 			k.kind = kindSignature
 		}
+		if int64(len(b.Hashes)) != (b.Len-1)/event.HashBytes+1 { // as no recording is
+			return 0, nil
+		}
 		key = append(key, k.kind)
 		for i := range b.Hashes {
 			if b.Hashes[i].Missing() {
@@ -137,8 +140,9 @@ func (c *contents) class(tape int, host uint32, b *event.Buf) (uint32, error) {
 	default:
 		k.kind = kindRefs
 		key = append(key, k.kind)
+		rest := b.Len
 		for _, r := range b.Refs {
-			if r.Chunk == 0 {
+			if rest -= int64(r.Len); r.Chunk == 0 || rest < 0 {
 				return 0, nil
 			}
 			n, err := c.chunk(tape, r.Chunk)
@@ -148,6 +152,9 @@ func (c *contents) class(tape int, host uint32, b *event.Buf) (uint32, error) {
 			key = binary.LittleEndian.AppendUint32(key, n)
 			key = binary.LittleEndian.AppendUint32(key, r.Off)
 			key = binary.LittleEndian.AppendUint32(key, r.Len)
+		}
+		if rest != 0 {
+			return 0, nil
 		}
 	}
 	c.key = key
