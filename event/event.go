@@ -7,6 +7,9 @@ import "syscall"
 // AtFDCWD is the directory descriptor that stands for the working directory.
 const AtFDCWD = -100
 
+// MaxBytes is the most that a buffer can say it is long: more is no length, and sums of a few do not overflow.
+const MaxBytes = 1 << 60
+
 // ResultArg is the argument index that stands for the result.
 const ResultArg = -1
 

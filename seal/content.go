@@ -3,6 +3,7 @@
 package seal
 
 import (
+	"math"
 	"strings"
 
 	"github.com/iotape/iotape/event"
@@ -34,8 +35,8 @@ func (a *assembler) pieces(it *item, pieces []trace.Piece) error {
 
 func (a *assembler) piece(it *item, p *trace.Piece) error {
 	ev := &it.ev
-	if p.Arg == socketPiece {
-		return nil // nameSockets has it
+	if p.Arg == socketPiece || p.Arg > math.MaxInt8 {
+		return nil // nameSockets has it; no recorder writes others
 	}
 	kind, dir := meaning(ev, int(p.Arg))
 	if kind == event.KindPath {

@@ -5,6 +5,7 @@ package trace
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"slices"
 	"syscall"
 
@@ -211,6 +212,9 @@ func (d *blockDecoder) decodeBelow(n int, spans *[numColumns]span) error {
 			return err
 		}
 	}
+	if err := d.checkMeaning(); err != nil {
+		return err
+	}
 	total := uint64(0)
 	for _, x := range d.below[colBufInline] {
 		total += max(x, 1) - 1 // fits 32 bits, so the sum cannot overflow
@@ -234,6 +238,28 @@ func (d *blockDecoder) decodeBelow(n int, spans *[numColumns]span) error {
 	d.sketches = spans[colSketches].data
 	if total != uint64(len(d.sketches)) {
 		return fmt.Errorf("%d bytes of sketches, %d wanted: %w", len(d.sketches), total, ErrCorrupt)
+	}
+	return nil
+}
+
+// checkMeaning checks the values that all readers rely on. Whoever makes a tape can give the block a right checksum.
+func (d *blockDecoder) checkMeaning() error {
+	for _, id := range []int{colBufLen, colBufMissing} {
+		for _, x := range d.below[id] {
+			if x > event.MaxBytes {
+				return fmt.Errorf("buffer of %d bytes: %w", int64(x), ErrCorrupt)
+			}
+		}
+	}
+	for _, x := range d.below[colBufArg] {
+		if x > math.MaxInt8 {
+			return fmt.Errorf("buffer of argument %d: %w", int64(x), ErrCorrupt)
+		}
+	}
+	for _, x := range d.below[colPathArg] {
+		if x >= event.MaxArgs {
+			return fmt.Errorf("name of argument %d: %w", int64(x), ErrCorrupt)
+		}
 	}
 	return nil
 }

@@ -79,11 +79,18 @@ func (e *blockEncoder) str(s string) uint64 {
 func checkSize(ev *event.Event) error {
 	bytes, refs, parts := 0, 0, 0
 	for i := range ev.Bufs {
+		if b := &ev.Bufs[i]; b.Arg < 0 || uint64(b.Len) > event.MaxBytes || uint64(b.Missing) > event.MaxBytes {
+			return fmt.Errorf("event of %s with a buffer of argument %d, %d bytes, %d of them missing", ev.Op, b.Arg,
+				b.Len, b.Missing)
+		}
 		bytes += len(ev.Bufs[i].Inline) + digestBytes*len(ev.Bufs[i].Hashes) + len(ev.Bufs[i].Sketch)
 		refs += len(ev.Bufs[i].Refs)
 		parts += len(ev.Bufs[i].Parts)
 	}
 	for i := range ev.Paths {
+		if arg := ev.Paths[i].Arg; arg < 0 || int(arg) >= event.MaxArgs {
+			return fmt.Errorf("event of %s with a name of argument %d", ev.Op, arg)
+		}
 		bytes += len(ev.Paths[i].Raw) + len(ev.Paths[i].Abs) + len(ev.Paths[i].Real)
 	}
 	for i := range ev.Files {

@@ -8,7 +8,7 @@ import "github.com/iotape/iotape/event"
 // cache in front of each takes the repetitions.
 type tally struct {
 	counts      Counts
-	hosts       uint32 // highest host + 1
+	hosts       uint64 // highest host + 1
 	first, last int64
 
 	threads, processes map[hostID]struct{}
@@ -35,7 +35,7 @@ func (t *tally) add(ev *event.Event) {
 		t.first, t.last = ev.Enter, ev.Exit
 	}
 	t.first, t.last = min(t.first, ev.Enter), max(t.last, ev.Exit)
-	t.hosts = max(t.hosts, ev.Host+1)
+	t.hosts = max(t.hosts, uint64(ev.Host)+1)
 	t.counts.Events++
 	if ev.Kind == event.Call {
 		t.counts.Calls++

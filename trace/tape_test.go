@@ -26,6 +26,8 @@ func drawEvent(t *rapid.T, chunks uint64) *event.Event {
 	u32 := func(l string) uint32 { return rapid.Uint32().Draw(t, l) }
 	i64 := func(l string) int64 { return rapid.Int64().Draw(t, l) }
 	arg := func() int8 { return rapid.Int8Range(-1, 5).Draw(t, "arg") }
+	size := func(l string) int64 { return rapid.Int64Range(0, event.MaxBytes).Draw(t, l) }
+	memory := func() int8 { return rapid.Int8Range(0, 5).Draw(t, "arg") }
 	text := func(l string) string { return string(rapid.SliceOfN(rapid.Byte(), 0, 12).Draw(t, l)) }
 	n := func(l string, most int) int { return rapid.IntRange(0, most).Draw(t, l) }
 	ev := &event.Event{
@@ -52,12 +54,12 @@ func drawEvent(t *rapid.T, chunks uint64) *event.Event {
 		})
 	}
 	for range n("paths", 2) {
-		ev.Paths = append(ev.Paths, event.Path{Arg: arg(), Raw: text("raw"), Abs: text("abs")})
+		ev.Paths = append(ev.Paths, event.Path{Arg: memory(), Raw: text("raw"), Abs: text("abs")})
 	}
 	for range n("bufs", 3) {
 		b := event.Buf{
-			Arg: arg(), Dir: event.Dir(rapid.Uint8().Draw(t, "dir")), Kind: event.Kind(rapid.Uint8().Draw(t, "bkind")),
-			Omitted: rapid.Bool().Draw(t, "omitted"), Len: i64("len"), Missing: i64("missing"),
+			Arg: memory(), Dir: event.Dir(rapid.Uint8().Draw(t, "dir")), Kind: event.Kind(rapid.Uint8().Draw(t, "bkind")),
+			Omitted: rapid.Bool().Draw(t, "omitted"), Len: size("len"), Missing: size("missing"),
 		}
 		if rapid.Bool().Draw(t, "inline") {
 			b.Inline = append([]byte{}, rapid.SliceOfN(rapid.Byte(), 0, 9).Draw(t, "bytes")...)

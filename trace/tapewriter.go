@@ -273,7 +273,7 @@ func (w *TapeWriter) Close(m *Manifest) error {
 	if w.open > 0 {
 		return fmt.Errorf("close tape: %d of its files are still open", w.open)
 	}
-	if n := len(m.Hosts); int(w.tally.hosts) > n {
+	if n := len(m.Hosts); w.tally.hosts > uint64(n) {
 		return fmt.Errorf("close tape: events of host %d, but %d hosts in the manifest", w.tally.hosts-1, n)
 	}
 	if err := errors.Join(w.flushEvents(), w.flushPack(), w.writeStacks()); err != nil {

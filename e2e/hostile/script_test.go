@@ -3,6 +3,7 @@
 package hostile
 
 import (
+	"context"
 	"io/fs"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,19 @@ import (
 	"github.com/iotape/iotape/replay/initialtree"
 	"github.com/iotape/iotape/trace"
 )
+
+// scripted writes the script of a tape, whose events may contradict each other, and compiles it.
+func scripted(ctx context.Context, tape *trace.Tape, dir string) error {
+	text := filepath.Join(dir, "same.script")
+	if _, err := script.Write(ctx, tape, script.Tree{}, text); err != nil {
+		return err
+	}
+	again, err := script.Open(ctx, text, "test")
+	if err != nil {
+		return err
+	}
+	return again.Close()
+}
 
 // sameEvents compares the events of a tape with those of its script.
 func sameEvents(t *testing.T, tape *trace.Tape, dir string) {

@@ -352,7 +352,11 @@ func (w *walk) args(m *history.EventContext, s *Slice) {
 	}
 	for i := range m.Paths {
 		if p := &m.Paths[i]; i > 0 || f != nil && f.Path != "" && f.Path != p.Abs {
-			text(m.Spec().Args[p.Arg].Name, cmp.Or(p.Abs, p.Raw))
+			name := "path"
+			if args := m.Spec().Args; int(p.Arg) < len(args) { // not so of an operation of a newer version
+				name = args[p.Arg].Name
+			}
+			text(name, cmp.Or(p.Abs, p.Raw))
 		}
 	}
 	if io.From != nil && io.To != nil {
