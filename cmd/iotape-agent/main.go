@@ -120,7 +120,7 @@ func newCheck(config, cpu *string) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			c, err := readConfig(*config, *cpu)
 			if err == nil {
-				err = spool.Check(c.Spool)
+				err = errors.Join(spool.Check(c.Spool), spool.CheckLedger(c.Spool))
 			}
 			if err == nil {
 				err = newSource(c).Check(&c.Record)

@@ -3,8 +3,11 @@
 package spool
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -59,13 +62,12 @@ func OpenLedger(dir string) (*Ledger, error) {
 	// would end the agent.
 	if fi, err := f.Stat(); err != nil {
 		return nil, err
-	} else if fi.Size() != ledgerBytes {
+	} else if fi.Size() == 0 {
 		if _, err := f.WriteAt(make([]byte, ledgerBytes), 0); err != nil {
 			return nil, fmt.Errorf("make %s: %w", name, err)
 		}
-		if err := f.Truncate(ledgerBytes); err != nil {
-			return nil, err
-		}
+	} else if fi.Size() != ledgerBytes { // with a new one, what earlier agents did not come to count would be forgotten
+		return nil, notLedger(name)
 	}
 	page, err := unix.Mmap(int(f.Fd()), 0, ledgerBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
@@ -80,9 +82,40 @@ func OpenLedger(dir string) (*Ledger, error) {
 		l.c.Magic, l.c.Name = ledgerMagic, [128]byte{}
 		l.c.Ended.Store(1)
 	default:
-		return nil, errors.Join(fmt.Errorf("%s: not a ledger", name), l.Close())
+		return nil, errors.Join(notLedger(name), l.Close())
 	}
 	return l, nil
+}
+
+func notLedger(name string) error {
+	return fmt.Errorf("%s is damaged: move it away, and the agent begins a new account", name)
+}
+
+// CheckLedger refuses a ledger that OpenLedger refuses, and makes none.
+func CheckLedger(dir string) error {
+	name := filepath.Join(dir, "ledger")
+	f, err := wholefile.OpenOwn(name, 1, os.O_RDONLY, 0)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) { // root's, and an ordinary user checks
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	fi, err := f.Stat()
+	if err != nil || fi.Size() == 0 {
+		return err
+	}
+	b := make([]byte, ledgerBytes+1)
+	n, err := f.ReadAt(b, 0)
+	if err != nil && err != io.EOF {
+		return err
+	}
+	switch magic := binary.NativeEndian.Uint64(b); {
+	case n != ledgerBytes, magic != ledgerMagic && magic != firstMagic && magic != 0:
+		return notLedger(name)
+	}
+	return nil
 }
 
 // State is what a ledger says.

@@ -302,10 +302,56 @@ func TestLedger(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Error(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "ledger"), bytes.Repeat([]byte("x"), ledgerBytes), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := OpenLedger(dir); err == nil {
-		t.Error("a file of x is taken for a ledger")
+}
+
+// TestDamagedLedger puts what is no ledger in its place: nothing is made of it, and the check before says the same.
+func TestDamagedLedger(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		make func(t *testing.T, name string) error
+		ok   bool
+	}{
+		{"none", func(_ *testing.T, name string) error { return os.Remove(name) }, true},
+		{"one that was not written yet", func(_ *testing.T, name string) error { return os.Truncate(name, 0) }, true},
+		{"zeros", func(_ *testing.T, name string) error {
+			return os.WriteFile(name, make([]byte, ledgerBytes), 0o600)
+		}, true},
+		{"something else", func(_ *testing.T, name string) error {
+			return os.WriteFile(name, bytes.Repeat([]byte("x"), ledgerBytes), 0o600)
+		}, false},
+		{"its beginning", func(_ *testing.T, name string) error { return os.Truncate(name, 100) }, false},
+		{"a few bytes", func(_ *testing.T, name string) error { return os.Truncate(name, 3) }, false},
+		{"more", func(_ *testing.T, name string) error { return os.Truncate(name, 1<<40) }, false},
+		{"a link", func(t *testing.T, name string) error {
+			other := filepath.Join(t.TempDir(), "other")
+			return errors.Join(os.Rename(name, other), os.Symlink(other, name))
+		}, false},
+		{"a FIFO", func(_ *testing.T, name string) error {
+			return errors.Join(os.Remove(name), unix.Mkfifo(name, 0o600))
+		}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			l, err := OpenLedger(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			l.Begin("stream-7")
+			l.Take(10)
+			name := filepath.Join(dir, "ledger")
+			if err := errors.Join(l.Close(), tt.make(t, name)); err != nil {
+				t.Fatal(err)
+			}
+			checked := CheckLedger(dir)
+			l, err = OpenLedger(dir)
+			if (checked == nil) != tt.ok || (err == nil) != tt.ok {
+				t.Errorf("the check says %v, and opening %v", checked, err)
+			}
+			if err == nil {
+				if err := l.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
 	}
 }
