@@ -58,7 +58,8 @@ func drawEvent(t *rapid.T, chunks uint64) *event.Event {
 	}
 	for range n("bufs", 3) {
 		b := event.Buf{
-			Arg: memory(), Dir: event.Dir(rapid.Uint8().Draw(t, "dir")), Kind: event.Kind(rapid.Uint8().Draw(t, "bkind")),
+			Arg: memory(),
+			Dir: event.Dir(rapid.Uint8().Draw(t, "dir")), Kind: event.Kind(rapid.Uint8().Draw(t, "bkind")),
 			Omitted: rapid.Bool().Draw(t, "omitted"), Len: size("len"), Missing: size("missing"),
 		}
 		if rapid.Bool().Draw(t, "inline") {

@@ -194,8 +194,8 @@ func (s *scanner) at(ev *event.Event, file *event.File, both bool, n int64) int6
 	return -1
 }
 
-// class returns the class of the content that a call moved. Whoever made the tape may have given it another length: what
-// compares moves relies on theirs.
+// class returns the class of the content that a call moved. Whoever made the tape may have given it another length:
+// what compares moves relies on theirs.
 func (s *scanner) class(ev *event.Event, n int64) (uint32, error) {
 	spec := ev.Spec()
 	for i := range ev.Bufs {

@@ -269,8 +269,8 @@ var everything = []reader{
 	}},
 }
 
-// readers runs all of them, converts the tape to all formats, and compares it with its script if its events are those of
-// a recording.
+// readers runs all of them, converts the tape to all formats, and compares it with its script if its events are those
+// of a recording.
 func readers(t *testing.T, what string, tape, other *trace.Tape, index, recorded bool) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "readers")

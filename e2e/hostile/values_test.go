@@ -35,8 +35,8 @@ var strangeNumbers = []uint64{
 	0, 1, 1<<64 - 1, 1 << 63, 1<<63 - 1, 1<<63 - 4096, 1 << 62, 1<<32 - 1, 1 << 31, 1<<31 - 1, 1 << 48,
 }
 
-// TestStrangeValues runs everything that reads a tape over tapes of which one field of the events has a strange value, of
-// all events or of every third. Their check sums are right, as those of whoever makes a tape are.
+// TestStrangeValues runs everything that reads a tape over tapes of which one field of the events has a strange value,
+// of all events or of every third. Their check sums are right, as those of whoever makes a tape are.
 // IOTAPE_MUTATIONS=N tries N values of each field instead of two, and other ones with IOTAPE_SEED=N.
 func TestStrangeValues(t *testing.T) {
 	testenv.Short(t, "it runs every command on many tapes")
