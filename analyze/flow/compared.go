@@ -62,7 +62,12 @@ func (w *finder) passedChanged(p uint32, c *comparison) (edits map[uint32]bool) 
 	for _, object := range slices.Sorted(maps.Keys(others)) {
 		list := others[object]
 		slices.Sort(list)
-		if f.edited(list, count[object]) {
+		if f.encoded(object) { // of another length it is encoded anew
+			list = slices.DeleteFunc(list, func(k uint32) bool {
+				return f.moves[k].bytes() != f.moves[f.changed[k].from].bytes()
+			})
+		}
+		if f.encodesTo(p, object, c) || f.edited(list, count[object]) {
 			edits[object] = true
 			continue
 		}
@@ -136,11 +141,11 @@ func (w *finder) notPassed(p, to uint32, c *comparison) {
 		}
 	}
 	for _, from := range slices.Sorted(maps.Keys(byObject)) {
-		if len(byObject[from]) < leastPassed || w.asked(p, to) || f.encoded(from) || f.encoded(to) {
+		if len(byObject[from]) < leastPassed || w.asked(p, to) {
 			continue
 		}
 		reads, list, ok := w.missingOf(p, from, byObject[from])
-		if !ok {
+		if !ok || (f.encoded(from) || f.encoded(to)) && rareMissing*len(list) > reads {
 			continue
 		}
 		w.divided[passedPair{p, from, to}] = true

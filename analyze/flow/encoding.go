@@ -22,20 +22,24 @@ type encoding struct {
 	begins func(b []byte) bool
 	// reader decodes frames of it, one behind the other; nil: a cipher.
 	reader func(r io.Reader) (io.Reader, error)
+	magic  [][]byte // with one of them frames begin
+	// unit returns where the blocks of the frame end that bytes begin with: the last one ends where the frame
+	// does, or the bytes. It returns nil if it is no frame.
+	unit func(b []byte) (ends []int)
 }
 
 const tls = "TLS"
 
 // encodings are those that are recognised.
 var encodings = []encoding{
-	{tls, isTLS, nil},
-	{"SSH", magic("SSH-2.0-"), nil},
-	{"gzip", magic("\x1f\x8b\x08"), func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) }},
-	{"zstd", magic("\x28\xb5\x2f\xfd"), newZstd},
-	{"snappy", func(b []byte) bool {
-		return magic("\xff\x06\x00\x00sNaPpY")(b) || magic("\xff\x06\x00\x00S2sTwO")(b)
-	}, func(r io.Reader) (io.Reader, error) { return s2.NewReader(r), nil }},
-	{"lz4", magic("\x04\x22\x4d\x18"), func(r io.Reader) (io.Reader, error) { return lz4.NewReader(r), nil }},
+	{name: tls, begins: isTLS},
+	{name: "SSH", begins: func(b []byte) bool { return bytes.HasPrefix(b, []byte("SSH-2.0-")) }},
+	compressed("gzip", func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) }, gzipBlocks, "\x1f\x8b\x08"),
+	compressed("zstd", newZstd, zstdBlocks, "\x28\xb5\x2f\xfd"),
+	compressed("snappy", func(r io.Reader) (io.Reader, error) { return s2.NewReader(r), nil }, snappyBlocks,
+		"\xff\x06\x00\x00sNaPpY", "\xff\x06\x00\x00S2sTwO"),
+	compressed("lz4", func(r io.Reader) (io.Reader, error) { return lz4.NewReader(r), nil }, lz4Blocks,
+		"\x04\x22\x4d\x18"),
 }
 
 const (
@@ -44,8 +48,17 @@ const (
 	leastEncoded = 4         // moves of a direction that are looked at: an upgrade to TLS may come first
 )
 
-func magic(s string) func(b []byte) bool {
-	return func(b []byte) bool { return bytes.HasPrefix(b, []byte(s)) }
+// compressed makes an encoding whose frames begin with one of some words.
+func compressed(name string, reader func(io.Reader) (io.Reader, error), unit func([]byte) []int,
+	words ...string) encoding {
+	e := encoding{name: name, reader: reader, unit: unit}
+	for _, w := range words {
+		e.magic = append(e.magic, []byte(w))
+	}
+	e.begins = func(b []byte) bool {
+		return slices.ContainsFunc(e.magic, func(w []byte) bool { return bytes.HasPrefix(b, w) })
+	}
+	return e
 }
 
 // isTLS reports whether bytes begin with a handshake of TLS (RFC 8446, 5.1).
@@ -59,30 +72,38 @@ func newZstd(r io.Reader) (io.Reader, error) {
 
 // recognise finds the objects whose content is encoded, and decodes it if that is asked for.
 func (f *Flow) recognise() error {
+	var list []*decoding
 	left := int64(mostDecoded)
 	for i := range f.objects {
 		o := &f.objects[i]
-		e, whole := f.encodingOf(uint32(i))
+		e, begins := f.encodingOf(uint32(i))
 		if e == nil {
 			continue
 		}
-		o.Encoding, o.secret = e.name, e.name == tls && whole
+		o.Encoding, o.secret = e.name, e.name == tls && begins
 		if e.reader == nil || !f.o.Decode {
 			continue
 		}
-		ok, err := f.decode(uint32(i), e, whole, &left)
+		d := &decoding{object: uint32(i), e: e}
+		ok, err := f.decode(d, &left)
 		if err != nil {
 			return err
 		}
-		o.Decoded = ok
+		if ok {
+			list = append(list, d)
+		}
+	}
+	if err := f.apply(f.decodedOf(list)); err != nil {
+		return err
 	}
 	f.noteEncodings()
 	return nil
 }
 
-// encodingOf returns the encoding of an object, nil if it has none that is known; whole, if the object
-// begins with it, and not messages in it.
-func (f *Flow) encodingOf(object uint32) (e *encoding, whole bool) {
+// encodingOf returns the encoding of an object, nil if it has none that is known; begins, if the object
+// begins with it, and has not only messages in it.
+func (f *Flow) encodingOf(object uint32) (e *encoding, begins bool) {
+	file := f.objects[object].Kind == File
 	list := f.byObject.of(object)
 	for _, k := range list[:min(len(list), leastEncoded)] {
 		m := &f.moves[k]
@@ -95,12 +116,25 @@ func (f *Flow) encodingOf(object uint32) (e *encoding, whole bool) {
 		}
 		for i := range encodings {
 			e := &encodings[i]
-			if file := f.objects[object].Kind == File; e.begins(b) && (!file || e.reader != nil && m.at == 0) {
+			switch {
+			case file && (e.reader == nil || m.at != 0):
+			case e.begins(b):
 				return e, m.at == 0
+			case e.unit != nil && e.behindHead(b) >= 0:
+				return e, false
 			}
 		}
 	}
 	return nil, false
+}
+
+// behindHead returns where a message begins behind no more than a header, -1 if none does.
+func (e *encoding) behindHead(b []byte) int {
+	at := bytes.Index(b[:min(len(b), nearGap+len(e.magic[0]))], e.magic[0])
+	if len(e.magic) > 1 && at < 0 {
+		at = bytes.Index(b[:min(len(b), nearGap+len(e.magic[1]))], e.magic[1])
+	}
+	return at
 }
 
 // encoded reports whether an object is a stream of which the bytes are another form of the data: that some of
@@ -108,6 +142,33 @@ func (f *Flow) encodingOf(object uint32) (e *encoding, whole bool) {
 func (f *Flow) encoded(object uint32) bool {
 	o := &f.objects[object]
 	return o.Kind != File && o.Encoding != "" && !o.Decoded
+}
+
+// encodes reports whether a process encodes anew what it takes in from one object and gives out at another, of
+// which one is encoded: has of the messages there that it gives out as they are, of them all.
+func (f *Flow) encodes(from, to uint32, has, of int) bool {
+	return (f.encoded(from) || f.encoded(to)) && rareMissing*has < (rareMissing-1)*of
+}
+
+// encodesTo is encodes for all that a process writes to an object.
+func (f *Flow) encodesTo(process, object uint32, c *comparison) bool {
+	if !f.encoded(object) {
+		return false
+	}
+	has, of := 0, 0
+	for _, k := range f.byObject.of(object) {
+		m := &f.moves[k]
+		if !m.write() || m.bytes() < smallest || f.processOf(k) != process {
+			continue
+		}
+		of++
+		if x := c.writes[k]; x != nil && x.verdict == passedOn {
+			has++
+		} else if _, ok := f.lastRead(m.class, process, k); ok {
+			has++
+		}
+	}
+	return rareMissing*has < (rareMissing-1)*of
 }
 
 // noteEncodings says what cannot be compared.
@@ -136,60 +197,6 @@ func (f *Flow) noteEncodings() {
 		f.notes = append(f.notes, fmt.Sprintf("%s (%s): what is in them cannot be compared beyond here%s",
 			many(len(names), e.name+" stream or file"), list, hint))
 	}
-}
-
-// decode puts decoded content in the place of that of the moves of an object, if all of it can be decoded:
-// positions are then those in the decoded content. It returns whether it did.
-func (f *Flow) decode(object uint32, e *encoding, whole bool, left *int64) (bool, error) {
-	sides, ok := f.sidesOf(object)
-	if !ok {
-		return false, nil
-	}
-	outs := make([][][]byte, len(sides))
-	for i, side := range sides {
-		pieces := make([][]byte, len(side))
-		for n, k := range side {
-			b, err := f.contents.bytes(f.moves[k].class)
-			if err != nil {
-				return false, err
-			}
-			pieces[n] = b
-		}
-		if whole {
-			outs[i], ok = e.decode(pieces, left)
-		} else {
-			outs[i], ok = e.decodeMessages(pieces, left)
-		}
-		if !ok {
-			return false, nil
-		}
-	}
-	if !whole && len(sides) == 2 && !sameLengths(outs[0], outs[1]) {
-		return false, nil // messages were read in parts
-	}
-	for i, side := range sides {
-		at := int64(0)
-		for n, k := range side {
-			m, out := &f.moves[k], outs[i][n]
-			class, err := f.contents.inlined(out)
-			if err != nil {
-				return false, err
-			}
-			m.at, m.class, m.n = at, class, m.n&writes|uint32(len(out))
-			at += int64(len(out))
-		}
-	}
-	return true, nil
-}
-
-// sameLengths reports whether two lists have pieces of the same lengths, as far as both go.
-func sameLengths(a, b [][]byte) bool {
-	for i := range min(len(a), len(b)) {
-		if len(a[i]) != len(b[i]) {
-			return false
-		}
-	}
-	return true
 }
 
 // sidesOf returns what was written to an object, and what each process read of it, from its beginning on. ok
@@ -273,51 +280,6 @@ func (s *sink) Write(b []byte) (int, error) {
 	}
 	s.b = append(s.b, b...)
 	return len(b), nil
-}
-
-// decode decodes contents that follow each other, and returns what came of each. ok is false if they cannot
-// be decoded. The end may be missing.
-func (e *encoding) decode(list [][]byte, left *int64) (outs [][]byte, ok bool) {
-	outs = make([][]byte, len(list))
-	out := sink{left: left}
-	now, from := 0, 0
-	p := &pieces{list: list}
-	p.next = func() {
-		outs[now], from = out.b[from:len(out.b):len(out.b)], len(out.b)
-		now++
-	}
-	r, err := e.reader(p)
-	if err != nil {
-		return nil, false
-	}
-	if z, ok := r.(*zstd.Decoder); ok {
-		defer z.Close()
-	}
-	if _, err := io.Copy(&out, r); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
-		return nil, false
-	}
-	if p.at < len(list)-1 || p.at < len(list) && p.off < len(list[p.at]) {
-		return nil, false // something else follows
-	}
-	if now < len(list) {
-		p.next()
-	}
-	return outs, len(out.b) > 0
-}
-
-// decodeMessages decodes those contents that are encoded each on its own.
-func (e *encoding) decodeMessages(list [][]byte, left *int64) (outs [][]byte, ok bool) {
-	outs = make([][]byte, len(list))
-	for i, b := range list {
-		outs[i] = b
-		if !e.begins(b) {
-			continue
-		}
-		if one, whole := e.decode([][]byte{b}, left); whole {
-			outs[i], ok = one[0], true
-		}
-	}
-	return outs, ok
 }
 
 // inlined returns the class of bytes that are in no tape as they are; 0 of none.

@@ -234,7 +234,7 @@ func (x *passing) judge(to uint32) {
 		}
 		y.byItem[o.item][1] = i + 1
 	}
-	if y.count < leastPassed || y.asked() || f.encoded(x.from) || f.encoded(to) {
+	if y.count < leastPassed || y.asked() || f.encodes(x.from, to, y.asIs(), len(y.items)) {
 		return
 	}
 	slices.Sort(y.used)
@@ -249,6 +249,18 @@ func (x *passing) judge(to uint32) {
 	y.missing()
 	y.twice()
 	y.order()
+}
+
+// asIs returns how many items were given out to their last byte.
+func (y *relay) asIs() (n int) {
+	for i := range y.items {
+		if slices.ContainsFunc(y.outputs(i), func(o out) bool {
+			return o.end-o.off == y.w.f.moves[y.items[i].move].bytes()
+		}) {
+			n++
+		}
+	}
+	return n
 }
 
 // outputs returns the whole outputs of an item.

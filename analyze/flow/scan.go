@@ -84,12 +84,7 @@ func (f *Flow) scan(ctx context.Context) error {
 	f.inOrder()
 	f.placeWrites()
 	f.packetsOf()
-	f.byObject = group(len(f.objects), len(f.moves), func(i int) uint32 { return f.moves[i].object })
-	for i := range f.objects {
-		if f.objects[i].Kind == Stream {
-			f.sortStream(uint32(i))
-		}
-	}
+	f.groupByObject()
 	if err := f.recognise(); err != nil {
 		return err
 	}
@@ -301,6 +296,16 @@ func (s *scanner) forget(ev *event.Event) {
 					f.objects[id].Name = to
 				}()
 			}
+		}
+	}
+}
+
+// groupByObject puts the moves of each object together.
+func (f *Flow) groupByObject() {
+	f.byObject = group(len(f.objects), len(f.moves), func(i int) uint32 { return f.moves[i].object })
+	for i := range f.objects {
+		if f.objects[i].Kind == Stream {
+			f.sortStream(uint32(i))
 		}
 	}
 }

@@ -223,6 +223,7 @@ func (c *cluster) finish(nodes ...*running) error {
 // verdict is what flow said of a cluster.
 type verdict struct {
 	Found  bool     // the fault, by its name, with the right host and message
+	Said   bool     // that something cannot be compared, which is as good where nothing is decoded
 	Others []string // findings that are not of the fault
 	Text   string   // everything, the same for all orders of the tapes
 }
@@ -233,8 +234,8 @@ var names = map[string]flow.Problem{
 	"changed": flow.Changed, "stale": flow.Stale, "cut": flow.Truncated,
 }
 
-// judge asks flow about the tapes, in an order.
-func (c *cluster) judge(ctx context.Context, order []int) (*verdict, error) {
+// judge asks flow about the tapes, in an order. What is compressed need only be named, unless it is decoded.
+func (c *cluster) judge(ctx context.Context, order []int, decode bool) (*verdict, error) {
 	var tapes []*trace.Tape
 	for _, i := range order {
 		t, err := trace.Open(c.tape(i))
@@ -244,11 +245,12 @@ func (c *cluster) judge(ctx context.Context, order []int) (*verdict, error) {
 		defer t.Close()
 		tapes = append(tapes, t)
 	}
-	f, err := flow.Load(ctx, tapes, nil)
+	f, err := flow.Load(ctx, tapes, &flow.Options{Decode: decode})
 	if err != nil {
 		return nil, err
 	}
-	v := &verdict{}
+	v := &verdict{Said: slices.ContainsFunc(f.Notes(),
+		func(s string) bool { return strings.Contains(s, "cannot be compared beyond here") })}
 	var all []string
 	for _, x := range f.Findings() {
 		if !x.Problem.Wrong() && x.Problem != flow.Reordered {
@@ -293,12 +295,32 @@ func (c *cluster) shows(f *flow.Flow, x *flow.Finding) bool {
 		for k := range 2*keys + messages {
 			near := k == c.message || c.Fault == "reordered" && k == c.message+1 ||
 				c.Shape == "requests" && k%keys == c.message
-			if m := message(c.Kind, c.Seed, k); near && (bytes.Contains(m, b) || bytes.Contains(b, m)) {
+			if near && c.has(b, k) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// has reports whether bytes are of message k, as it was sent or as it was before it was compressed.
+func (c *cluster) has(b []byte, k int) bool {
+	kinds := []string{c.Kind}
+	if compressors[c.Kind] != nil {
+		kinds = append(kinds, "text")
+	}
+	return slices.ContainsFunc(kinds, func(kind string) bool {
+		m := message(kind, c.Seed, k)
+		if bytes.Contains(m, b) || bytes.Contains(b, m) {
+			return true
+		}
+		name, each := strings.CutSuffix(c.Form, eachAlone)
+		if !each {
+			return false
+		}
+		m = compressed(compressors[name], m)
+		return bytes.Contains(m, b) || bytes.Contains(b, m)
+	})
 }
 
 // orders are those in which the tapes are given.
@@ -327,11 +349,27 @@ func try(ctx context.Context, s *scenario, iotape, dir string) (*verdict, error)
 	if err := c.run(ctx, iotape); err != nil {
 		return nil, fmt.Errorf("%s: %w", s, err)
 	}
-	var first *verdict
+	v, err := c.judged(ctx, false)
+	if err != nil || !s.recognised() {
+		return v, err
+	}
+	decoded, err := c.judged(ctx, true)
+	if err != nil {
+		return nil, err
+	}
+	v.Found = (v.Found || v.Said) && decoded.Found
+	for _, x := range decoded.Others {
+		v.Others = append(v.Others, "decoded: "+x)
+	}
+	return v, nil
+}
+
+// judged asks flow in all orders.
+func (c *cluster) judged(ctx context.Context, decode bool) (first *verdict, err error) {
 	for _, order := range c.orders() {
-		v, err := c.judge(ctx, order)
+		v, err := c.judge(ctx, order, decode)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", s, err)
+			return nil, fmt.Errorf("%s: %w", c.scenario, err)
 		}
 		if first == nil {
 			first = v

@@ -22,9 +22,9 @@ type node struct {
 	In      string   // make, listen, serve, ask, or a file
 	Count   int      // messages that it makes
 	Seed    uint64   // of these
-	Kind    string   // and what they are
+	Kind    string   // and what they are: random, text, or text that is compressed (a name in compressors)
 	Outs    []string // addresses and files
-	Form    string   // plain (length and content apart), framed (in one), chunked, compressed
+	Form    string   // plain (length and content apart), framed (in one), chunked, compressed, or see compressors
 	Level   int      // how it chunks and compresses
 	Fault   string   // what it does wrong, "" nothing
 	Message int      // with which message,
@@ -42,6 +42,9 @@ const (
 func message(kind string, seed uint64, k int) []byte {
 	r := rand.New(rand.NewPCG(seed, uint64(k)))
 	n := messageBytes/2 + r.IntN(messageBytes)
+	if newCompressor := compressors[kind]; newCompressor != nil {
+		return compressed(newCompressor, message("text", seed, k))
+	}
 	b := fmt.Appendf(nil, "message %d of %d: ", k, seed)
 	for len(b) < n {
 		switch kind {
@@ -100,7 +103,7 @@ func runNode(arg string) error {
 		}
 	}
 	for _, o := range outs {
-		if err := o.w.Close(); err != nil {
+		if err := o.close(); err != nil {
 			return err
 		}
 	}
@@ -130,7 +133,8 @@ func (n *node) input() (func(k int) ([]byte, error), error) {
 		}, nil
 	case "listen":
 		c, err := accept()
-		return func(int) ([]byte, error) { return n.receive(c) }, err
+		in := n.opened(c)
+		return func(int) ([]byte, error) { return n.receive(in) }, err
 	}
 	f, err := os.Open(n.In)
 	return func(int) ([]byte, error) { return frame(f) }, err
@@ -181,6 +185,13 @@ func (n *node) receive(c io.Reader) ([]byte, error) {
 	case "compressed":
 		return io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(b)), mostBytes))
 	}
+	if name, each := strings.CutSuffix(n.Form, eachAlone); each {
+		r, err := decompressors[name](bytes.NewReader(b))
+		if err != nil {
+			return nil, err
+		}
+		return io.ReadAll(io.LimitReader(r, mostBytes))
+	}
 	return b, nil
 }
 
@@ -191,6 +202,7 @@ type output struct {
 	file   bool
 	faulty bool
 	held   []byte
+	wire   compressor // of a stream that is compressed
 }
 
 // give gives out message k, with the fault.
@@ -230,7 +242,19 @@ func (o *output) put(m []byte) error {
 		_, err := o.w.Write(b)
 		return err
 	}
+	name, each := strings.CutSuffix(o.node.Form, eachAlone)
+	newCompressor := compressors[name]
 	switch {
+	case newCompressor != nil && !o.file && each:
+		return write(framed(compressed(newCompressor, m)))
+	case newCompressor != nil && !o.file:
+		if o.wire == nil {
+			o.wire = newCompressor(o.w)
+		}
+		if _, err := o.wire.Write(framed(m)); err != nil {
+			return err
+		}
+		return o.wire.Flush()
 	case o.node.Form == "plain":
 		if err := write(framed(m)[:4]); err != nil {
 			return err
@@ -274,10 +298,11 @@ func (n *node) serve() error {
 	if err != nil {
 		return err
 	}
+	in, o := n.opened(c), &output{node: n, w: c}
 	values := map[int][]byte{}
 	puts := map[int]int{}
 	for {
-		line, err := frame(c)
+		line, err := frame(in)
 		if errors.Is(err, io.EOF) {
 			break
 		}
@@ -291,7 +316,7 @@ func (n *node) serve() error {
 		}
 		answer := values[k]
 		if op == "put" {
-			v, err := n.receive(c)
+			v, err := n.receive(in)
 			if err != nil {
 				return err
 			}
@@ -306,7 +331,7 @@ func (n *node) serve() error {
 			answer = bytes.Clone(answer)
 			answer[len(answer)/2] ^= 0x20
 		}
-		if err := (&output{node: n, w: c}).put(answer); err != nil {
+		if err := o.put(answer); err != nil {
 			return err
 		}
 	}
@@ -323,11 +348,11 @@ func (n *node) ask() error {
 		return err
 	}
 	o := &output{node: n, w: c}
-	r := bufio.NewReader(c)
+	r := n.opened(bufio.NewReader(c))
 	for round := range 2 {
 		for _, op := range []string{"put", "get"} {
 			for k := range n.Count {
-				if _, err := c.Write(framed(fmt.Appendf(nil, "%s %d", op, k))); err != nil {
+				if err := o.ask(fmt.Appendf(nil, "%s %d", op, k)); err != nil {
 					return err
 				}
 				if op == "put" {
@@ -341,7 +366,7 @@ func (n *node) ask() error {
 			}
 		}
 	}
-	if err := c.Close(); err != nil {
+	if err := o.close(); err != nil {
 		return err
 	}
 	return n.verify()
