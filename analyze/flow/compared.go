@@ -62,10 +62,8 @@ func (w *finder) passedChanged(p uint32, c *comparison) (edits map[uint32]bool) 
 	for _, object := range slices.Sorted(maps.Keys(others)) {
 		list := others[object]
 		slices.Sort(list)
-		if f.encoded(object) { // of another length it is encoded anew
-			list = slices.DeleteFunc(list, func(k uint32) bool {
-				return f.moves[k].bytes() != f.moves[f.changed[k].from].bytes()
-			})
+		if f.encoded(object) { // what is encoded anew has another checksum
+			list = slices.DeleteFunc(list, func(k uint32) bool { return f.changed[k].diff.Differ >= checksumBytes })
 		}
 		if f.encodesTo(p, object, c) || f.edited(list, count[object]) {
 			edits[object] = true
@@ -114,6 +112,9 @@ func (w *finder) mayChange(p, k uint32, x *passedWrite) bool {
 	return !ok || v.object != reply || !w.versions.asks[onObject{p, m.object}]
 }
 
+// checksumBytes is the size of the checksums of what is compressed.
+const checksumBytes = 4
+
 // missing is bytes, one behind the other, that were taken in and not given out.
 type missing struct {
 	read   uint32 // the one of them that has most of it
@@ -145,12 +146,12 @@ func (w *finder) notPassed(p, to uint32, c *comparison) {
 			continue
 		}
 		reads, list, ok := w.missingOf(p, from, byObject[from])
-		if !ok || (f.encoded(from) || f.encoded(to)) && rareMissing*len(list) > reads {
+		if !ok {
 			continue
 		}
 		w.divided[passedPair{p, from, to}] = true
 		list = slices.DeleteFunc(list, func(z missing) bool { return !w.isMissing(p, to, &z) })
-		if len(list) > max(1, reads/rareMissing) {
+		if len(list) > max(1, reads/rareMissing) || (f.encoded(from) || f.encoded(to)) && rareMissing*len(list) > reads {
 			continue
 		}
 		for i := range list {

@@ -7,7 +7,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
+	"hash/maphash"
 	"io"
+	"slices"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/s2"
@@ -22,6 +24,7 @@ type decoding struct {
 	object uint32
 	e      *encoding
 	sides  [][]uint32   // moves
+	frames []uint64     // hashes of what is decoded, as it is
 	outs   [][][][]byte // what each has when it is decoded: one content for each block that was flushed
 }
 
@@ -29,41 +32,83 @@ type decoding struct {
 type decodedPart struct {
 	end     int
 	decoded bool
+	last    bool // a frame ends here that begins
+	begin   int  // there
 	out     []byte
 }
 
-// decode decodes the content of the moves of an object. It returns whether that can be done for all of it.
-func (f *Flow) decode(d *decoding, left *int64) (ok bool, err error) {
+// decode decodes the content of the moves of an object. It returns whether anything of it is encoded, and
+// whether all of that can be decoded.
+func (f *Flow) decode(d *decoding, left *int64) (any, ok bool, err error) {
 	if d.sides, ok = f.sidesOf(d.object); !ok {
-		return false, nil
+		return false, false, nil
 	}
-	for _, side := range d.sides {
-		var all []byte
-		var ends []int
+	all, ends, parts := make([][]byte, len(d.sides)), make([][]int, len(d.sides)), make([][]decodedPart, len(d.sides))
+	longest := 0
+	for i, side := range d.sides {
 		for _, k := range side {
 			b, err := f.contents.bytes(f.moves[k].class)
 			if err != nil {
-				return false, err
+				return false, false, err
 			}
-			if len(all)+len(b) > mostEncoded {
-				return false, nil
+			if len(all[i])+len(b) > mostEncoded {
+				return false, false, nil
 			}
-			all = append(all, b...)
-			ends = append(ends, len(all))
+			all[i] = append(all[i], b...)
+			ends[i] = append(ends[i], len(all[i]))
 		}
-		parts, ok := d.e.parts(all, ends, left)
-		if !ok {
-			return false, nil
+		if len(all[i]) > len(all[longest]) {
+			longest = i
 		}
-		d.outs = append(d.outs, divide(all, ends, parts, f.objects[d.object].Kind == Stream))
 	}
-	return true, nil
+	for i := range d.sides {
+		var whole bool
+		if parts[i], whole = d.e.parts(all[i], ends[i], left); !whole {
+			ok = false
+		}
+	}
+	d.frames = frameHashes(all[longest], parts[longest])
+	if !ok || len(d.frames) == 0 {
+		return len(d.frames) > 0, false, nil
+	}
+	for i := range d.sides {
+		if i != longest {
+			parts[i] = common(parts[i], parts[longest])
+		}
+		d.outs = append(d.outs, divide(all[i], ends[i], parts[i], f.objects[d.object].Kind == Stream))
+	}
+	return true, true, nil
 }
 
-// parts decodes all frames in bytes. It returns false if there is none, or one at the beginning of a move that
-// cannot be decoded: it was changed, or cut off.
+// common returns what a side has in common with one that goes on: the end of it may be a part of a frame.
+func common(side, longest []decodedPart) []decodedPart {
+	for i, p := range side {
+		at, ok := slices.BinarySearchFunc(longest, p.end, func(x decodedPart, end int) int { return x.end - end })
+		if ok || at < len(longest) && !p.decoded && !longest[at].decoded {
+			continue
+		}
+		return append(side[:i], decodedPart{end: side[len(side)-1].end, decoded: true})
+	}
+	return side
+}
+
+// frameHashes returns a hash of each frame, as it is.
+func frameHashes(all []byte, parts []decodedPart) (list []uint64) {
+	for _, p := range parts {
+		if p.last {
+			list = append(list, maphash.Bytes(frameSeed, all[p.begin:p.end]))
+		}
+	}
+	return list
+}
+
+var frameSeed = maphash.MakeSeed()
+
+// parts decodes all frames in bytes. It returns false if there is one at the beginning of a move that cannot be
+// decoded: it was changed, or cut off, or it is divided.
 func (e *encoding) parts(all []byte, ends []int, left *int64) (parts []decodedPart, ok bool) {
 	at, move := 0, 0
+	ok = true
 	for at < len(all) {
 		next := -1
 		for _, w := range e.magic {
@@ -78,7 +123,7 @@ func (e *encoding) parts(all []byte, ends []int, left *int64) (parts []decodedPa
 			if next > at {
 				parts = append(parts, decodedPart{end: next})
 			}
-			parts, at, ok = append(parts, list...), end, true
+			parts, at = append(parts, list...), end
 			continue
 		}
 		for move < len(ends) && ends[move] <= next {
@@ -88,22 +133,20 @@ func (e *encoding) parts(all []byte, ends []int, left *int64) (parts []decodedPa
 		if move > 0 {
 			begin = ends[move-1]
 		}
-		if next-begin <= nearGap {
-			return nil, false
-		}
+		ok = ok && next-begin > nearGap
 		parts = append(parts, decodedPart{end: next + 1})
 		at = next + 1
 	}
 	if at < len(all) {
 		parts = append(parts, decodedPart{end: len(all)})
 	}
-	return parts, ok
+	return parts, ok && *left >= 0
 }
 
 // frame decodes the frame at a place, block by block. It returns where the frame ends, or nil if it is none.
 // The end may be missing, at the end of the bytes.
 func (e *encoding) frame(all []byte, at int, left *int64) (parts []decodedPart, end int) {
-	ends := e.unit(all[at:])
+	ends, whole := e.unit(all[at:])
 	if len(ends) == 0 {
 		return nil, 0
 	}
@@ -119,6 +162,8 @@ func (e *encoding) frame(all []byte, at int, left *int64) (parts []decodedPart, 
 	for i, out := range outs {
 		parts = append(parts, decodedPart{end: at + ends[i], decoded: true, out: out})
 	}
+	last := &parts[len(parts)-1]
+	last.begin, last.last = at, whole || len(parts) > 1
 	return parts, at + ends[len(ends)-1]
 }
 
@@ -187,46 +232,57 @@ func divide(all []byte, ends []int, parts []decodedPart, apart bool) [][][]byte 
 	return outs
 }
 
-// givenBy is a content that a process took in or gave out.
-type givenBy struct{ process, class uint32 }
+// givenBy is a content that a process took in or gave out: a class, or the hash of a frame.
+type givenBy struct {
+	process uint32
+	class   uint64
+}
 
 // decodedOf leaves out objects whose content a process passes on, or has, as it is, in an object that is
-// not decoded: only so both can be compared.
-func (f *Flow) decodedOf(list []*decoding) []*decoding {
+// not decoded: only so both can be compared. Of failed, something cannot be decoded.
+func (f *Flow) decodedOf(list, failed []*decoding) []*decoding {
 	if len(list) == 0 {
 		return nil
 	}
-	left := map[uint32]bool{}
+	left, concerned := map[uint32]bool{}, map[uint32]bool{}
 	for _, d := range list {
 		left[d.object] = true
-	}
-	concerned := map[uint32]bool{}
-	for _, d := range list {
-		for _, k := range f.byObject.of(d.object) {
-			concerned[f.processOf(k)] = true
+		for p := range f.processesAt(d.object) {
+			concerned[p] = true
 		}
 	}
-	raw := map[givenBy]bool{}
+	raw, frames := map[givenBy]bool{}, map[givenBy]bool{}
 	for k := range f.moves {
 		m := &f.moves[k]
 		if m.at == reset || m.class == 0 || m.bytes() < smallest || left[m.object] {
 			continue
 		}
 		if p := f.processOf(uint32(k)); concerned[p] {
-			raw[givenBy{p, m.class}] = true
+			raw[givenBy{p, uint64(m.class)}] = true
 		}
+	}
+	keep := func(d *decoding) {
+		for p := range f.processesAt(d.object) {
+			for _, h := range d.frames {
+				frames[givenBy{p, h}] = true
+			}
+		}
+	}
+	for _, d := range failed {
+		keep(d)
 	}
 	for again := true; again; {
 		again = false
 		kept := list[:0]
 		for _, d := range list {
-			if !f.passesAsIs(d.object, raw) {
+			if !f.passesAsIs(d, raw, frames) {
 				kept = append(kept, d)
 				continue
 			}
 			for _, k := range f.byObject.of(d.object) {
-				raw[givenBy{f.processOf(k), f.moves[k].class}] = true
+				raw[givenBy{f.processOf(k), uint64(f.moves[k].class)}] = true
 			}
+			keep(d)
 			again = true
 		}
 		list = kept
@@ -234,17 +290,41 @@ func (f *Flow) decodedOf(list []*decoding) []*decoding {
 	return list
 }
 
-// passesAsIs reports whether of what is moved at an object more than a little is among some contents.
-func (f *Flow) passesAsIs(object uint32, contents map[givenBy]bool) bool {
-	has, of := 0, 0
+// processesAt returns which processes use an object.
+func (f *Flow) processesAt(object uint32) map[uint32]bool {
+	set := map[uint32]bool{}
 	for _, k := range f.byObject.of(object) {
+		set[f.processOf(k)] = true
+	}
+	return set
+}
+
+// passesAsIs reports whether of what is moved at an object more than a little is among some contents, or
+// frames.
+func (f *Flow) passesAsIs(d *decoding, contents, frames map[givenBy]bool) bool {
+	has, of := 0, 0
+	for _, k := range f.byObject.of(d.object) {
 		if m := &f.moves[k]; m.bytes() >= smallest && m.at != reset {
-			if of++; contents[givenBy{f.processOf(k), m.class}] {
+			if of++; contents[givenBy{f.processOf(k), uint64(m.class)}] {
 				has++
 			}
 		}
 	}
-	return rareMissing*has > of
+	if rareMissing*has > of {
+		return true
+	}
+	for p := range f.processesAt(d.object) {
+		has = 0
+		for _, h := range d.frames {
+			if frames[givenBy{p, h}] {
+				has++
+			}
+		}
+		if rareMissing*has > len(d.frames) {
+			return true
+		}
+	}
+	return false
 }
 
 // apply puts decoded content in the place of that of the moves of objects: positions are then those in the
@@ -369,30 +449,30 @@ func (c *counted) ReadByte() (byte, error) {
 var syncMark = []byte{0, 0, 0xff, 0xff}
 
 // gzipBlocks is the unit of gzip. Blocks end where the stream was flushed: others do not end at a byte.
-func gzipBlocks(b []byte) (ends []int) {
+func gzipBlocks(b []byte) (ends []int, whole bool) {
 	c := &counted{b: b}
 	z, err := gzip.NewReader(c)
 	if err != nil {
-		return nil
+		return nil, false
 	}
 	z.Multistream(false)
-	if _, err := io.Copy(io.Discard, io.LimitReader(z, mostDecoded)); err != nil && !errors.Is(err,
-		io.ErrUnexpectedEOF) {
-		return nil
+	_, err = io.Copy(io.Discard, io.LimitReader(z, mostDecoded))
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, false
 	}
 	for at := 0; ; {
 		i := bytes.Index(b[at:c.n], syncMark)
 		if at += i + len(syncMark); i < 0 || at >= c.n {
-			return append(ends, c.n)
+			return append(ends, c.n), err == nil
 		}
 		ends = append(ends, at)
 	}
 }
 
 // zstdBlocks is the unit of zstd (RFC 8878, 3.1.1).
-func zstdBlocks(b []byte) (ends []int) {
+func zstdBlocks(b []byte) (ends []int, whole bool) {
 	if len(b) < 6 {
-		return nil
+		return nil, false
 	}
 	head := b[4]
 	at := 5 + [4]int{0, 1, 2, 4}[head&3] + [4]int{0, 2, 4, 8}[head>>6]
@@ -412,20 +492,20 @@ func zstdBlocks(b []byte) (ends []int) {
 		if last && head&4 != 0 {
 			at += 4 // checksum
 		}
-		if at >= len(b) {
+		if at > len(b) || at == len(b) && !last {
 			break
 		}
 		if ends = append(ends, at); last {
-			return ends
+			return ends, true
 		}
 	}
-	return append(ends, len(b))
+	return append(ends, len(b)), false
 }
 
 // lz4Blocks is the unit of lz4 (LZ4 frame format, 1.6).
-func lz4Blocks(b []byte) (ends []int) {
+func lz4Blocks(b []byte) (ends []int, whole bool) {
 	if len(b) < 7 {
-		return nil
+		return nil, false
 	}
 	flags := b[4]
 	at := 7
@@ -442,7 +522,7 @@ func lz4Blocks(b []byte) (ends []int) {
 			if flags&4 != 0 {
 				at += 4 // checksum
 			}
-			return append(ends, min(at, len(b)))
+			return append(ends, min(at, len(b))), at <= len(b)
 		}
 		if at += n; flags&16 != 0 {
 			at += 4
@@ -452,12 +532,12 @@ func lz4Blocks(b []byte) (ends []int) {
 		}
 		ends = append(ends, at)
 	}
-	return append(ends, len(b))
+	return append(ends, len(b)), false
 }
 
 // snappyBlocks is the unit of snappy's framing format. A frame has no end of its own: it ends before what is no
 // chunk of it.
-func snappyBlocks(b []byte) (ends []int) {
+func snappyBlocks(b []byte) (ends []int, whole bool) {
 	at := 10
 	for at+4 <= len(b) {
 		kind := b[at]
@@ -471,9 +551,9 @@ func snappyBlocks(b []byte) (ends []int) {
 		ends = append(ends, at)
 	}
 	if at >= len(b) || at+4 > len(b) && len(ends) == 0 {
-		return append(ends, len(b))
+		return append(ends, len(b)), at == len(b)
 	}
-	return ends
+	return ends, true
 }
 
 const (

@@ -24,8 +24,8 @@ type encoding struct {
 	reader func(r io.Reader) (io.Reader, error)
 	magic  [][]byte // with one of them frames begin
 	// unit returns where the blocks of the frame end that bytes begin with: the last one ends where the frame
-	// does, or the bytes. It returns nil if it is no frame.
-	unit func(b []byte) (ends []int)
+	// does, or the bytes, if it is not whole. It returns nil if it is no frame.
+	unit func(b []byte) (ends []int, whole bool)
 }
 
 const tls = "TLS"
@@ -49,7 +49,7 @@ const (
 )
 
 // compressed makes an encoding whose frames begin with one of some words.
-func compressed(name string, reader func(io.Reader) (io.Reader, error), unit func([]byte) []int,
+func compressed(name string, reader func(io.Reader) (io.Reader, error), unit func([]byte) ([]int, bool),
 	words ...string) encoding {
 	e := encoding{name: name, reader: reader, unit: unit}
 	for _, w := range words {
@@ -72,7 +72,7 @@ func newZstd(r io.Reader) (io.Reader, error) {
 
 // recognise finds the objects whose content is encoded, and decodes it if that is asked for.
 func (f *Flow) recognise() error {
-	var list []*decoding
+	var list, failed []*decoding
 	left := int64(mostDecoded)
 	for i := range f.objects {
 		o := &f.objects[i]
@@ -85,15 +85,17 @@ func (f *Flow) recognise() error {
 			continue
 		}
 		d := &decoding{object: uint32(i), e: e}
-		ok, err := f.decode(d, &left)
-		if err != nil {
+		some, all, err := f.decode(d, &left)
+		switch {
+		case err != nil:
 			return err
-		}
-		if ok {
+		case all:
 			list = append(list, d)
+		case some:
+			failed = append(failed, d)
 		}
 	}
-	if err := f.apply(f.decodedOf(list)); err != nil {
+	if err := f.apply(f.decodedOf(list, failed)); err != nil {
 		return err
 	}
 	f.noteEncodings()
