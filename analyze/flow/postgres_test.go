@@ -53,7 +53,7 @@ func newPgPair(t *testing.T, proxied func(s *scene, server string) string) *pgPa
 	pg.run("initdb", "-D", primary, "-A", "trust", "-U", "postgres", "-N", "--no-instructions", "--wal-segsize=1")
 	conf := fmt.Sprintf("listen_addresses='127.0.0.1'\nport=%s\nunix_socket_directories='%s'\n"+
 		"shared_buffers=1MB\nfsync=off\nautovacuum=off\nwal_level=replica\nmax_wal_senders=3\nfull_page_writes=off\n"+
-		"min_wal_size=2MB\nmax_wal_size=8MB\nwal_retrieve_retry_interval=100ms\n", pg.ports[0], dir)
+		"min_wal_size=2MB\nmax_wal_size=8MB\n", pg.ports[0], dir)
 	if err := os.WriteFile(filepath.Join(primary, "postgresql.auto.conf"), []byte(conf), 0o666); err != nil {
 		t.Fatal(err)
 	}
@@ -114,23 +114,36 @@ func (pg *pgPair) start(which int, tape string) {
 	t.Fatal("the server does not answer")
 }
 
-// rows has the primary insert rows, and waits until the standby has them.
+// rows has the primary insert rows.
 func (pg *pgPair) rows() {
 	pg.psql(0, "CREATE TABLE t (x text); INSERT INTO t SELECT 'row of the flow test ' || i || md5(i::text) FROM "+
 		"generate_series(1, 400) i; SELECT pg_switch_wal()")
-	pg.caughtUp()
 }
 
+// caughtUp waits until the standby has the rows.
 func (pg *pgPair) caughtUp() {
 	pg.s.t.Helper()
-	for range 600 {
+	for range 300 {
 		if pg.psql(1, "SELECT count(*) FROM pg_tables WHERE tablename = 't'") == "1" &&
 			pg.psql(1, "SELECT count(*) FROM t") == "400" {
 			return
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	pg.s.t.Error("the standby does not have the rows")
+	pg.s.t.Fatal("the standby does not have the rows")
+}
+
+// stuck waits until the standby goes on no more: it has found a wrong checksum in its log, which it reads again
+// and again.
+func (pg *pgPair) stuck() {
+	for last, same := "", 0; same < 5; {
+		now := pg.psql(1, "SELECT pg_last_wal_replay_lsn()")
+		if now != last {
+			last, same = now, 0
+		}
+		same++
+		time.Sleep(100 * time.Millisecond)
+	}
 }
 
 func (pg *pgPair) stop(which int, signal syscall.Signal) {
@@ -156,7 +169,7 @@ func (pg *pgPair) stop(which int, signal syscall.Signal) {
 }
 
 // TestPostgresFlipped has a proxy between the servers change a byte of the log, or the disk of the standby while
-// that stands still. The standby finds a wrong checksum and asks again; flow says where it came from.
+// that stands still. The standby finds a wrong checksum, and does not go on; flow says where it came from.
 func TestPostgresFlipped(t *testing.T) {
 	const word = "row of the flow test 200"
 	for _, fault := range []string{"none", "proxy", "disk"} {
@@ -175,11 +188,18 @@ func TestPostgresFlipped(t *testing.T) {
 			pg.start(1, "s")
 			pg.rows()
 			flipped := ""
-			if fault == "disk" { // it is killed, so that it reads its log again
+			switch fault {
+			case "none":
+				pg.caughtUp()
+			case "proxy":
+				pg.received(word)
+				pg.stuck()
+			case "disk": // it is killed, so that it reads its log again
+				pg.caughtUp()
 				pg.stop(1, syscall.SIGQUIT)
 				flipped = pg.flip(word)
 				pg.start(1, "again")
-				pg.caughtUp()
+				pg.stuck()
 			}
 			pg.stop(1, syscall.SIGINT)
 			pg.s.end(proxy)
@@ -206,32 +226,47 @@ func TestPostgresFlipped(t *testing.T) {
 	}
 }
 
-// flip changes the byte behind a word in the standby's log, and returns in which file.
-func (pg *pgPair) flip(word string) string {
-	t := pg.s.t
-	t.Helper()
+// inLog returns where a word stands in the standby's log, and its bytes; name is "" if it does not.
+func (pg *pgPair) inLog(word string) (name string, b []byte, at int) {
+	pg.s.t.Helper()
 	list, _ := filepath.Glob(filepath.Join(pg.data[1], "pg_wal", "0*"))
 	for _, name := range list {
 		b, err := os.ReadFile(name)
 		if err != nil {
-			t.Fatal(err)
+			continue // it was removed
 		}
-		at := bytes.Index(b, []byte(word))
-		if at < 0 {
-			continue
+		if at := bytes.Index(b, []byte(word)); at >= 0 {
+			return name, b, at
 		}
-		file, err := os.OpenFile(name, os.O_WRONLY, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer file.Close()
-		if _, err := file.WriteAt([]byte{b[at+len(word)] ^ 1}, int64(at+len(word))); err != nil {
-			t.Fatal(err)
-		}
-		return name
 	}
-	t.Fatal("the standby's log does not have the row")
-	return ""
+	return "", nil, 0
+}
+
+// received waits until the standby has a word in its log.
+func (pg *pgPair) received(word string) {
+	for range 300 {
+		if name, _, _ := pg.inLog(word); name != "" {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	pg.s.t.Fatal("the standby's log does not have the row")
+}
+
+// flip changes the byte behind a word in the standby's log, and returns in which file.
+func (pg *pgPair) flip(word string) string {
+	t := pg.s.t
+	t.Helper()
+	name, b, at := pg.inLog(word)
+	file, err := os.OpenFile(name, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if _, err := file.WriteAt([]byte{b[at+len(word)] ^ 1}, int64(at+len(word))); err != nil {
+		t.Fatal(err)
+	}
+	return name
 }
 
 // TestPostgres follows the log of a PostgreSQL server to its standby and onto its disk.
@@ -240,6 +275,7 @@ func TestPostgres(t *testing.T) {
 	pg.start(0, "p")
 	pg.start(1, "s")
 	pg.rows()
+	pg.caughtUp()
 	pg.stop(0, syscall.SIGINT)
 	pg.stop(1, syscall.SIGINT)
 	fl := pg.s.load(nil)
