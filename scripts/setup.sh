@@ -26,7 +26,7 @@ for arg; do
 	--test) want+=" clang llvm libbpf-dev bpftool strace rsync sqlite3 fio python3 python3-zstandard attr acl fuse3 xfsprogs btrfs-progs zstd xz-utils babeltrace2 protobuf-compiler linux-perf"
 		# What replays are tested with.
 		want+=" stress-ng postmark dbench sysbench lmdb-utils python3-lmdb binutils e2fsprogs rocksdb-tools postgresql mariadb-server openmpi-bin" dbbench=1 s3=1 sshd=1 icebird=1
-		want+=" redis-server redis-tools nats-server stunnel4 openssl" # what flow follows data through
+		want+=" redis-server redis-tools nats-server nginx-light curl stunnel4 openssl" # what flow follows data through
 		want+=" iproute2 openssh-client" # hosts are network namespaces
 		want+=" bubblewrap" # a sandbox of mount namespaces
 		want+=" systemd systemd-container podman crun busybox-static" # units and containers

@@ -173,6 +173,7 @@ func (w *finder) compareReplicas(files []uint32) {
 		by    uint32 // the file that it was compared with, or itself
 	}
 	odds := map[uint32]*odd{}
+	parts := map[uint32]int{} // of each file: what was compared with the first one
 	for at, list := range w.files[files[0]].partsInOrder() {
 		for _, x := range list {
 			from, to := at*placeBytes+int64(x.from), at*placeBytes+int64(x.to)
@@ -184,6 +185,7 @@ func (w *finder) compareReplicas(files []uint32) {
 			for _, o := range files[1:] {
 				w.files[o].each(from, to, func(a, b int64, by uint32) {
 					v, u := &f.moves[x.move], &f.moves[by]
+					parts[o]++
 					e := Edge{From: int(x.move), To: int(by), Bytes: b - a, Of: u.bytes(), Off: a - u.at,
 						FromOff: a - v.at}
 					d, ok := f.differs(&e)
@@ -208,7 +210,7 @@ func (w *finder) compareReplicas(files []uint32) {
 		}
 	}
 	for _, o := range files {
-		if x := odds[o]; x != nil {
+		if x := odds[o]; x != nil && !(x.count >= leastPassed && 2*x.count > parts[x.by] && w.ownLines(&x.e, &x.d)) {
 			m := &f.moves[x.e.To]
 			how := fmt.Sprintf("%d bytes differ, the first at %d", x.bytes, m.at+int64(x.d.First))
 			if x.d.Unseen {
@@ -219,6 +221,12 @@ func (w *finder) compareReplicas(files []uint32) {
 					f.name(&f.objects[m.object]), f.name(&f.objects[f.moves[x.e.From].object]), how)})
 		}
 	}
+}
+
+// ownLines reports whether two writes that differ were made by their programs, and not received: where most of two
+// files is so, these are logs of what two programs did, in the same form.
+func (w *finder) ownLines(e *Edge, d *Diff) bool {
+	return !d.Unseen && !w.copied(uint32(e.From)) && !w.copied(uint32(e.To))
 }
 
 // kept reports whether two writes that differ are states that programs keep in files, and change there, as

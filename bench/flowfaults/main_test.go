@@ -46,6 +46,11 @@ func TestFaults(t *testing.T) {
 		{Shape: "logs", Hosts: 4, Form: "chunked", Kind: "text", Fault: "changed"},
 		{Shape: "pipeline", Hosts: 3, Form: "chunked", Kind: "text", Fault: "truncated"},
 		{Shape: "replication", Hosts: 4, Form: "chunked", Kind: "text", Fault: "lost"},
+		{Shape: "pipeline", Hosts: 3, Form: "gzip", Kind: "text", Fault: "reordered"},
+		{Shape: "replication", Hosts: 4, Form: "zstd each", Kind: "text", Fault: "truncated"},
+		{Shape: "pipeline", Hosts: 3, Form: "chunked", Kind: "gzip", Fault: "changed"},
+		{Shape: "broadcast", Hosts: 4, Form: "framed", Kind: "snappy", Fault: "lost"},
+		{Shape: "logs", Hosts: 3, Form: "lz4", Kind: "random"},
 	} {
 		s.Seed = uint64(i)
 		if s.Content == "" {
