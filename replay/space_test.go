@@ -44,6 +44,26 @@ func TestMaxBytes(t *testing.T) {
 	}
 }
 
+// A copy that says it moved more bytes than a number holds with those before it is met by the limit, too.
+func TestMaxBytesOfCopy(t *testing.T) {
+	s := tapescript.New(t)
+	s.Open(3, "from", event.OpenCreat|2)
+	from := s.Handle(3)
+	s.On(event.OpFtruncate, 3, 0, 0, [6]uint64{3, 64 << 20})
+	s.Open(4, "to", event.OpenCreat|2)
+	to := s.Handle(4)
+	s.Move(event.OpPwrite64, 4, 0, "xy")
+	const all = 1<<63 - 1
+	from.Open, to.Open, to.Arg = 3, 4, 2
+	s.Add(event.Event{Op: event.OpCopyFileRange, Ret: all, Args: [6]uint64{3, 0, 4, 0, all},
+		Files: []event.File{from, to}})
+	into := filepath.Join(t.TempDir(), "out")
+	_, err := Run(t.Context(), s.Close(), &Options{Into: into, MaxBytes: 1 << 20})
+	if err == nil || !strings.Contains(err.Error(), "--max-bytes") {
+		t.Errorf("error is %v, want one that names --max-bytes", err)
+	}
+}
+
 // By default a replay takes what a tape's calls write, and space that is little beside it, but not whatever one of them
 // asks for.
 func TestBytesByDefault(t *testing.T) {

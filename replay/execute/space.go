@@ -96,7 +96,8 @@ func (w *worker) reserve(n int64) bool {
 	if s.most == 0 || n <= 0 {
 		return true
 	}
-	if w.unlooked += n; w.unlooked < min(unlookedBytes, s.most/8) {
+	if n < min(unlookedBytes, s.most/8)-w.unlooked { // the sum of what a tape says can be more than an int64 has
+		w.unlooked += n
 		return true
 	}
 	w.unlooked = 0
