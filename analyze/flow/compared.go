@@ -151,7 +151,8 @@ func (w *finder) notPassed(p, to uint32, c *comparison) {
 		}
 		w.divided[passedPair{p, from, to}] = true
 		list = slices.DeleteFunc(list, func(z missing) bool { return !w.isMissing(p, to, &z) })
-		if len(list) > max(1, reads/rareMissing) || (f.encoded(from) || f.encoded(to)) && rareMissing*len(list) > reads {
+		if len(list) > max(1, reads/rareMissing) ||
+			(f.encoded(from) || f.encoded(to)) && rareMissing*len(list) > reads {
 			continue
 		}
 		for i := range list {

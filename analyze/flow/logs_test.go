@@ -32,8 +32,8 @@ func TestOwnLogs(t *testing.T) {
 					}
 					line := fmt.Sprintf("127.0.0.1 - - [30/Nov/2026:20:51:%02d +0000] \"GET /file%d HTTP/%s\" 200 %d "+
 						"\"-\" \"curl/7.88.1\"\n", 10+k, k, version, k*k*7919+1000)
-					list = append(list, call{op: event.OpWrite, tid: 1, at: int64(10 * (k + 1)), file: "/log/" + host, open: 6,
-						offset: offset, content: line})
+					list = append(list, call{op: event.OpWrite, tid: 1, at: int64(10 * (k + 1)), file: "/log/" + host,
+						open: 6, offset: offset, content: line})
 					offset += int64(len(line))
 				}
 				m.tape(host, 0, true, list...)

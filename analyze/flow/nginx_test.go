@@ -40,9 +40,11 @@ func TestNginx(t *testing.T) {
 		}
 		begin := func(name, port, location string) *running {
 			conf := filepath.Join(s.dir, name+".conf")
-			text := fmt.Sprintf("daemon off;\nmaster_process off;\nuser root;\npid %[1]s/%[2]s.pid;\nerror_log stderr;\n"+
+			text := fmt.Sprintf("daemon off;\nmaster_process off;\nuser root;\n"+
+				"pid %[1]s/%[2]s.pid;\nerror_log stderr;\n"+
 				"events {}\nhttp {\naccess_log %[1]s/%[2]s.log;\nclient_body_temp_path %[1]s/%[2]s.body;\n"+
-				"proxy_temp_path %[1]s/%[2]s.proxy;\nfastcgi_temp_path %[1]s/%[2]s.1;\nuwsgi_temp_path %[1]s/%[2]s.2;\n"+
+				"proxy_temp_path %[1]s/%[2]s.proxy;\nfastcgi_temp_path %[1]s/%[2]s.1;\n"+
+				"uwsgi_temp_path %[1]s/%[2]s.2;\n"+
 				"scgi_temp_path %[1]s/%[2]s.3;\nserver {\nlisten 127.0.0.1:%[3]s;\nlocation / { %[4]s }\n}\n}\n",
 				s.dir, name, port, location)
 			if err := os.WriteFile(conf, []byte(text), 0o666); err != nil {

@@ -210,7 +210,7 @@ func (w *finder) compareReplicas(files []uint32) {
 		}
 	}
 	for _, o := range files {
-		if x := odds[o]; x != nil && !(x.count >= leastPassed && 2*x.count > parts[x.by] && w.ownLines(&x.e, &x.d)) {
+		if x := odds[o]; x != nil && !w.ownLines(&x.e, &x.d, x.count, parts[x.by]) {
 			m := &f.moves[x.e.To]
 			how := fmt.Sprintf("%d bytes differ, the first at %d", x.bytes, m.at+int64(x.d.First))
 			if x.d.Unseen {
@@ -223,10 +223,10 @@ func (w *finder) compareReplicas(files []uint32) {
 	}
 }
 
-// ownLines reports whether two writes that differ were made by their programs, and not received: where most of two
-// files is so, these are logs of what two programs did, in the same form.
-func (w *finder) ownLines(e *Edge, d *Diff) bool {
-	return !d.Unseen && !w.copied(uint32(e.From)) && !w.copied(uint32(e.To))
+// ownLines reports whether most of two files differ, count of their parts, and were made by their programs, and
+// not received, as two writes show: they are logs of what two programs did, in the same form.
+func (w *finder) ownLines(e *Edge, d *Diff, count, parts int) bool {
+	return count >= leastPassed && 2*count > parts && !d.Unseen && !w.copied(uint32(e.From)) && !w.copied(uint32(e.To))
 }
 
 // kept reports whether two writes that differ are states that programs keep in files, and change there, as

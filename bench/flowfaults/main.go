@@ -77,8 +77,9 @@ func scenarios(seeds int) (list []*scenario) {
 				for _, fault := range faults[shape] {
 					for seed := range seeds {
 						n := len(list) // all kinds of bytes and numbers of hosts have their turn
-						list = append(list, &scenario{Shape: shape, Hosts: hostsOf(shape, n), Form: form, Content: content,
-							Fault: fault, Kind: []string{"random", "text"}[n%2], Seed: uint64(n/2 + seed)})
+						list = append(list, &scenario{Shape: shape, Hosts: hostsOf(shape, n), Form: form,
+							Content: content, Fault: fault, Kind: []string{"random", "text"}[n%2],
+							Seed: uint64(n/2 + seed)})
 					}
 				}
 			}
