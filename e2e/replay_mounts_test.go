@@ -46,6 +46,8 @@ os.chdir('a')
 os.rename('../a', '../z'); put('here', '1')
 os.close(os.open('in', os.O_CREAT | os.O_WRONLY, 0o600, dir_fd=d))
 os.rename('b', '../top'); put('/proc/self/fd/%d/x' % d, 'x')
+os.rename('/proc/self/fd/%d/x' % d, 'moved'); assert libc.link(b'moved', b'/proc/self/fd/%d/x' % d) == 0
+assert libc.rename(b'here', b'/proc/self/fd/%d/y' % d) == 0
 os.getcwd(); os.listdir(d); os.listdir('../top')
 `)},
 }
