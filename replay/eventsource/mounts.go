@@ -81,6 +81,12 @@ func where(fs *posix.FS, ev *event.Event) {
 	dir, mounts := fs.Dir()
 	for i := range ev.Bufs {
 		b := &ev.Bufs[i]
+		if now := covered(mounts).Path(dir); dir != "" && len(b.Refs) > 0 && ev.Ret != int64(len(now)+1) {
+			b.Inline, b.Refs = append([]byte(now), 0), nil // a long one, of another length
+			b.Len = int64(len(b.Inline))
+			resize(ev, b, int(b.Len-ev.Ret))
+			continue
+		}
 		was := strings.TrimPrefix(effect.CString(b.Inline), "(unreachable)")
 		if strings.HasPrefix(was, "/") && dir != "" {
 			resize(ev, b, rename(b, covered(mounts).Path(dir)))
