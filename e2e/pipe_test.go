@@ -120,7 +120,8 @@ func TestListenerGone(t *testing.T) {
 	r := e.receive(t, "tcp://127.0.0.1:0", filepath.Join(e.dir, "streams"))
 	cmd := exec.Command(e.iotape, "record", "--backend", "ptrace", "--to", r.address+"?spool=64K&give-up=500ms",
 		"--pipe", "block:4K", "--", "sh", "-c",
-		"touch begun; until [ -e gone ]; do sleep 0.01; done; for i in 1 2 3 4; do head -c 1000000 /dev/urandom > f; done; echo finished; exit 7")
+		"touch begun; until [ -e gone ]; do sleep 0.01; done; "+
+			"for i in 1 2 3 4; do head -c 1000000 /dev/urandom > f; done; echo finished; exit 7")
 	cmd.Dir = e.dir
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr

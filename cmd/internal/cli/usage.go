@@ -164,8 +164,9 @@ func arguments(cmd *cobra.Command) (needed []string, most int) {
 		depth += strings.Count(word, "[") - strings.Count(word, "]")
 		name := strings.Trim(word, "[]")
 		many = many || strings.HasSuffix(name, "...")
-		if i > 0 && strings.HasPrefix(strings.Trim(words[i-1], "[]"), "-") || name == "" || name[0] < 'A' || name[0] > 'Z' {
-			continue // a flag, or its value
+		value := i > 0 && strings.HasPrefix(strings.Trim(words[i-1], "[]"), "-") // of a flag
+		if value || name == "" || name[0] < 'A' || name[0] > 'Z' {
+			continue
 		}
 		most++
 		if !optional {
