@@ -72,6 +72,23 @@ p = os.open('p', os.O_RDWR | os.O_CREAT, 0o644)
 os.write(p, b'k' * 4000)
 assert os.splice(r, p, 3000) == 1000
 `)},
+	{name: "sizes that no memory has", run: python(`
+put('f', 'x' * 90000)
+os.setxattr('f', 'user.a', b'value')
+f = os.open('f', os.O_RDWR)
+b = ctypes.create_string_buffer(1 << 20)
+for size in -1, 1 << 62, 5 << 30:
+    n = ctypes.c_size_t(size)
+    assert libc.syscall(79, b, n) > 0
+    assert libc.syscall(191, b'f', b'user.a', b, n) == 5
+    assert libc.syscall(194, b'f', b, n) >= 7
+    for call in (0, 1, 17, 18): # read, write, pread64, pwrite64
+        libc.syscall(call, f, b, n, 0)
+    libc.syscall(89, b'/proc/self/cwd', b, n)
+    libc.syscall(285, f, 0, 0, n); libc.syscall(77, f, n); libc.syscall(326, f, 0, f, 0, n, 0)
+    os.lseek(f, 0, 0)
+    os.ftruncate(f, 90000)
+`)},
 	{name: "writes of memory that ends", run: python(`
 p = ending()
 f = os.open('f', os.O_RDWR | os.O_CREAT, 0o644)

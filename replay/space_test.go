@@ -5,6 +5,7 @@ package replay
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -26,6 +27,8 @@ func TestMaxBytes(t *testing.T) {
 	}{
 		{"fallocate", event.OpFallocate, [6]uint64{3, 0, 0, 1 << 40}, 0, 0},
 		{"write", event.OpWrite, [6]uint64{3, 1, 1 << 30}, 1 << 30, 1 << 30},
+		{"short write", event.OpWrite, [6]uint64{3, 1, 1 << 40}, 1 << 30, 1 << 40},
+		{"write of more than a kernel writes", event.OpWrite, [6]uint64{3, 1, 1 << 60}, 1 << 60, 1 << 60},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := tapescript.New(t)
@@ -100,13 +103,21 @@ func TestBytesByDefault(t *testing.T) {
 	}
 }
 
-// A write of more than is held in memory writes what the tape has, and zeros behind it.
-func TestLargeWrite(t *testing.T) {
-	const size = 40<<20 + 5
+// A write writes what the tape has, and zeros behind it, also if it is more than is held in memory. It may have written
+// less than it was asked to.
+func TestWrites(t *testing.T) {
+	for _, size := range []int64{1<<10 + 5, 40<<20 + 5} {
+		for _, more := range []int64{0, 99} {
+			t.Run(fmt.Sprint(size, " of ", size+more), func(t *testing.T) { testWrite(t, size, size+more) })
+		}
+	}
+}
+
+func testWrite(t *testing.T, size, asked int64) {
 	s := tapescript.New(t)
 	s.Open(3, "f", event.OpenCreat|2)
-	s.On(event.OpPwrite64, 3, size, 0, [6]uint64{3, 1, size, 3},
-		event.Buf{Arg: 1, Kind: event.KindBuf, Len: size, Inline: []byte("known")})
+	s.On(event.OpPwrite64, 3, size, 0, [6]uint64{3, 1, uint64(asked), 3},
+		event.Buf{Arg: 1, Kind: event.KindBuf, Len: asked, Inline: []byte("known")})
 	into := filepath.Join(t.TempDir(), "out")
 	rep, err := Run(context.Background(), s.Close(), &Options{Into: into})
 	if err != nil || !rep.OK() {

@@ -4,6 +4,7 @@ package execute
 
 import (
 	"encoding/binary"
+	"math"
 	"strconv"
 	"unsafe"
 
@@ -204,6 +205,9 @@ func (w *worker) room(t *plan.Task, a *event.Arg) int {
 	n := int64(maxScratch)
 	if a.LenArg != event.NoArg {
 		n = int64(t.Event.Args[a.LenArg])
+		if n < 0 && t.Event.OK() {
+			n = math.MaxInt64 // a size_t
+		}
 	}
 	return int(max(0, min(n, w.most(t))))
 }

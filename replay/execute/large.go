@@ -24,7 +24,7 @@ func (w *worker) writeLarge(t *plan.Task) {
 	if t.Event.Op == event.OpPwrite64 {
 		pos = int64(t.Event.Args[3])
 	}
-	size := t.Content.Large.Len
+	size := t.Event.Ret
 	part := w.buffer(partBytes)
 	var failed syscall.Errno
 	for off < size && !w.env.halted() {

@@ -46,13 +46,14 @@ func (l *Loader) Task(t *Task) {
 // gigabytes of which the tape has nothing.
 const largeBytes = 16 << 20
 
-// findLarge notes what a large write by one buffer writes. It reports false of other tasks.
+// findLarge notes what a large write by one buffer writes, which can be less than the buffer has. It reports false of
+// other tasks.
 func (t *Task) findLarge() bool {
 	if t.Event.Effect() != event.EffectWrite || t.Event.Spec().NoCall || t.Event.Ret < largeBytes {
 		return false
 	}
 	b := t.contentBuf(event.In)
-	if b == nil || b.Kind != event.KindBuf || b.Len != t.Event.Ret || b.Len > trace.MaxContentBytes {
+	if b == nil || b.Kind != event.KindBuf || b.Len < t.Event.Ret {
 		return false
 	}
 	t.Content.Large = b
@@ -180,6 +181,16 @@ func (l *Loader) loadRead(t *Task, s *Step, a *content.Arena) {
 	l.uncompared()
 }
 
+// written returns what a call has written of its buffer: it can be less than the buffer has.
+func written(ev *event.Event, b *event.Buf) *event.Buf {
+	if ev.Effect() != event.EffectWrite || !ev.OK() || b.Len <= ev.Ret {
+		return b
+	}
+	short := *b
+	short.Len = ev.Ret
+	return &short
+}
+
 // bufferLoader takes the content of a task's buffers out of a tape.
 type bufferLoader struct{ tape *trace.Tape }
 
@@ -194,6 +205,7 @@ func (l bufferLoader) load(t *Task) {
 		dst := &c.Want
 		if b.Dir == event.In && !ev.Spec().NeedsStop {
 			dst = &c.Data
+			b = written(ev, b)
 		}
 		data, err := l.tape.Content(b, (*dst)[:0])
 		var missing *trace.MissingError
@@ -208,6 +220,9 @@ func (l bufferLoader) load(t *Task) {
 			}
 		} else if err != nil {
 			c.Missing = true
+		}
+		if b != &ev.Bufs[i] && b.Dir == event.In {
+			data = data[:min(int64(len(data)), b.Len)]
 		}
 		*dst = data
 	}
