@@ -151,6 +151,9 @@ type hostileTape struct {
 	more func(*Options) // nil: nothing
 }
 
+// length is n as a buffer's length, which a tape can have.
+func length(n uint64) int64 { return int64(min(n, event.MaxBytes)) }
+
 var hostileTapes = []hostileTape{
 	{name: "names through open directories", make: func(s *tapescript.Script, c *canary) {
 		s.Call(event.OpMkdir, 0, 0, [6]uint64{0, 0o755}, "/work/d")
@@ -295,13 +298,13 @@ var hostileTapes = []hostileTape{
 		for _, n := range []uint64{1 << 31, 1 << 32, 1<<32 + 7, 1 << 62, 1 << 63, ^uint64(0)} {
 			for _, ret := range []int64{5, 1 << 40, 1<<63 - 1, -1 << 63} {
 				s.On(event.OpRead, 3, ret, 0, [6]uint64{0, 0x1000, n}, out(5))
-				s.On(event.OpPread64, 3, ret, 0, [6]uint64{0, 0x1000, n, n}, out(int64(n)))
+				s.On(event.OpPread64, 3, ret, 0, [6]uint64{0, 0x1000, n, n}, out(length(n)))
 				s.On(event.OpFgetxattr, 3, ret, 0, [6]uint64{0, 0x1000, 0x1000, n},
-					event.Buf{Arg: 2, Dir: event.Out, Kind: event.KindBuf, Len: int64(n)})
-				s.On(event.OpGetdents64, 3, ret, 0, [6]uint64{0, 0x1000, n}, out(int64(n)))
+					event.Buf{Arg: 2, Dir: event.Out, Kind: event.KindBuf, Len: length(n)})
+				s.On(event.OpGetdents64, 3, ret, 0, [6]uint64{0, 0x1000, n}, out(length(n)))
 				s.On(event.OpReadv, 3, ret, 0, [6]uint64{0, 0x1000, n},
 					event.Buf{
-						Arg: 1, Dir: event.Out, Kind: event.KindVec, Len: ret,
+						Arg: 1, Dir: event.Out, Kind: event.KindVec, Len: length(uint64(ret)),
 						Parts: []int64{ret, ret, -1, int64(n)},
 					})
 				s.Call(event.OpReadlink, ret, 0, [6]uint64{0, 0x1000, n}, "f")
@@ -313,15 +316,15 @@ var hostileTapes = []hostileTape{
 			s.On(event.OpFallocate, 4, 0, 0, [6]uint64{0, 0, n, n})
 			s.On(event.OpLseek, 3, int64(n), 0, [6]uint64{0, n, 0})
 			s.On(event.OpFadvise64, 3, 0, 0, [6]uint64{0, n, n, n})
-			s.On(event.OpMmapPread, 4, int64(n), 0, [6]uint64{0, 0x1000, n, n}, out(int64(n)))
+			s.On(event.OpMmapPread, 4, int64(n), 0, [6]uint64{0, 0x1000, n, n}, out(length(n)))
 			s.On(event.OpIoctl, 3, 0, 0, [6]uint64{0, n, n})
 			s.On(event.OpFcntl, 3, 0, 0, [6]uint64{0, n, n})
 			s.On(event.OpMsync, 3, 0, 0, [6]uint64{0, n, n})
 			s.Call(event.OpCloseRange, 0, 0, [6]uint64{n, ^uint64(0)})
 			s.Call(event.OpCloseRange, 0, 0, [6]uint64{100, n})
-			s.Call(event.OpDup2, int64(n), 0, [6]uint64{3, n})
+			s.Call(event.OpDup2, length(n), 0, [6]uint64{3, n})
 			s.Call(event.OpMunmap, 0, 0, [6]uint64{n, n})
-			s.Call(event.OpMmap, int64(n), 0, [6]uint64{n, n, 7, 1, 3, n})
+			s.Call(event.OpMmap, length(n), 0, [6]uint64{n, n, 7, 1, 3, n})
 		}
 	}, more: func(o *Options) { o.Native = Native{Mmap: true, Requests: true} }},
 	{name: "vectors that are shorter than their count", make: func(s *tapescript.Script, c *canary) {
@@ -356,7 +359,7 @@ var hostileTapes = []hostileTape{
 		}
 	}},
 	{name: "arguments that the call does not have", make: func(s *tapescript.Script, c *canary) {
-		for _, a := range []int8{5, 1, -1, -2} {
+		for _, a := range []int8{5, 4, 2, 1} {
 			s.Add(event.Event{
 				Op: event.OpUnlink, Paths: []event.Path{{Arg: a, Raw: "x", Abs: "/x"},
 					{Arg: a, Raw: "x", Abs: "/x"}}, Args: [6]uint64{1, 1, 1, 1, 1, 1},
@@ -375,7 +378,7 @@ var hostileTapes = []hostileTape{
 		}
 	}},
 	{name: "a buffer of no argument", make: func(s *tapescript.Script, c *canary) {
-		for _, a := range []int8{-128, -3, 6, 7, 15, 100, 127} {
+		for _, a := range []int8{6, 7, 15, 100, 127} {
 			s.Add(event.Event{
 				Op: event.OpStat, Bufs: []event.Buf{{Arg: a, Kind: event.KindStruct, Len: 144,
 					Inline: make([]byte, 144)}}, Paths: []event.Path{{Arg: 0, Raw: "x"}},
@@ -393,12 +396,6 @@ var hostileTapes = []hostileTape{
 		s.Add(event.Event{
 			Op: event.OpRead, Ret: 3, Files: []event.File{{Arg: 6, Known: true, Ino: 5, Mode: tapescript.IsFile}},
 		})
-	}},
-	{name: "a path of no argument", make: func(s *tapescript.Script, c *canary) {
-		s.Add(event.Event{Op: event.OpUnlink, Paths: []event.Path{{Arg: 100, Raw: "/proc/self/fd/3", Abs: "/x"}}})
-	}},
-	{name: "another path of no argument", make: func(s *tapescript.Script, c *canary) {
-		s.Add(event.Event{Op: event.OpUnlink, Paths: []event.Path{{Arg: -128, Raw: "x", Abs: "/x"}}})
 	}},
 	{name: "structures cut short", make: func(s *tapescript.Script, c *canary) {
 		s.Open(3, "f", event.OpenCreat|2)
@@ -511,9 +508,9 @@ var hostileTapes = []hostileTape{
 		s.Open(3, "f", event.OpenCreat|2)
 		for range 20 {
 			s.On(event.OpWrite, 3, 1<<30, 0, [6]uint64{0, 0x1000, 1 << 30},
-				event.Buf{Arg: 1, Kind: event.KindBuf, Len: 1 << 62, Omitted: true})
+				event.Buf{Arg: 1, Kind: event.KindBuf, Len: event.MaxBytes, Omitted: true})
 			s.On(event.OpPwrite64, 3, -5, 0, [6]uint64{0, 0x1000, 1 << 20, 1<<63 - 5},
-				event.Buf{Arg: 1, Kind: event.KindBuf, Len: -5, Omitted: true})
+				event.Buf{Arg: 1, Kind: event.KindBuf, Len: 5, Omitted: true})
 		}
 	}},
 	{name: "copies without end", make: func(s *tapescript.Script, c *canary) {

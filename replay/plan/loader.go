@@ -183,7 +183,7 @@ func (l *Loader) loadRead(t *Task, s *Step, a *content.Arena) {
 
 // written returns what a call has written of its buffer: it can be less than the buffer has.
 func written(ev *event.Event, b *event.Buf) *event.Buf {
-	if ev.Effect() != event.EffectWrite || !ev.OK() || b.Len <= ev.Ret {
+	if ev.Effect() != event.EffectWrite || !ev.OK() || ev.Ret < 0 || b.Len <= ev.Ret {
 		return b
 	}
 	short := *b
