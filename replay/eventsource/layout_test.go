@@ -144,7 +144,7 @@ func TestDevices(t *testing.T) {
 func TestLayoutOfLies(t *testing.T) {
 	lie := event.Event{
 		Op: event.OpStat, PID: 1, TID: 1, Offset: -1, Count: -1, Paths: []event.Path{{Raw: "/x", Abs: "/x"}},
-		Bufs: []event.Buf{{Arg: -1, Kind: event.KindStruct}},
+		Files: []event.File{{Arg: 100, Known: true}},
 	}
 	if _, err := NewLayout(tape(t, []string{"a 1", "b 2"}, lie), nil, []string{"/x"}); !errors.Is(err,
 		trace.ErrCorrupt) {
