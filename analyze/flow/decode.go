@@ -110,15 +110,11 @@ func (e *encoding) parts(all []byte, ends []int, left *int64) (parts []decodedPa
 	at, move := 0, 0
 	ok = true
 	for at < len(all) {
-		next := -1
-		for _, w := range e.magic {
-			if i := bytes.Index(all[at:], w); i >= 0 && (next < 0 || at+i < next) {
-				next = at + i
-			}
-		}
+		next := e.find(all[at:])
 		if next < 0 {
 			break
 		}
+		next += at
 		if list, end := e.frame(all, next, left); list != nil {
 			if next > at {
 				parts = append(parts, decodedPart{end: next})

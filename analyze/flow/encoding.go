@@ -130,13 +130,20 @@ func (f *Flow) encodingOf(object uint32) (e *encoding, begins bool) {
 	return nil, false
 }
 
+// find returns where the first word stands that frames begin with, -1 if none does.
+func (e *encoding) find(b []byte) int {
+	first := -1
+	for _, w := range e.magic {
+		if i := bytes.Index(b, w); i >= 0 && (first < 0 || i < first) {
+			first = i
+		}
+	}
+	return first
+}
+
 // behindHead returns where a message begins behind no more than a header, -1 if none does.
 func (e *encoding) behindHead(b []byte) int {
-	at := bytes.Index(b[:min(len(b), nearGap+len(e.magic[0]))], e.magic[0])
-	if len(e.magic) > 1 && at < 0 {
-		at = bytes.Index(b[:min(len(b), nearGap+len(e.magic[1]))], e.magic[1])
-	}
-	return at
+	return e.find(b[:min(len(b), nearGap+len(e.magic[0]))]) // words of an encoding are of one length
 }
 
 // encoded reports whether an object is a stream of which the bytes are another form of the data: that some of
