@@ -29,9 +29,9 @@ setup:
 setup-test:
 	@scripts/setup.sh --test
 
-build: setup ## bin/iotape
-	$(GO) build $(STAMP) -o bin/iotape ./cmd/iotape
-	CGO_ENABLED=0 $(GO) build $(STAMP) -o bin/iotape-agent ./cmd/iotape-agent
+build: setup ## bin/iotape, bin/iotape-full, bin/iotape-agent
+	$(GO) build $(STAMP) -o bin/ ./cmd/iotape ./cmd/iotape-full
+	CGO_ENABLED=0 $(GO) build $(STAMP) -o bin/ ./cmd/iotape-agent
 
 generate: ## writes what is generated: tables, documents, eBPF objects (needs clang 14)
 	$(GO) generate ./event/... ./record/...
@@ -54,7 +54,7 @@ lint: ## staticcheck and vet in one pass
 	bin/linters ./...
 
 sbom: build ## bin/iotape.cdx.json: what the programs are made of, in CycloneDX
-	$(GO) run $(VCS) ./internal/sbom bin/iotape bin/iotape-agent >bin/iotape.cdx.json
+	$(GO) run $(VCS) ./internal/sbom bin/iotape bin/iotape-full bin/iotape-agent >bin/iotape.cdx.json
 
 vulncheck: build ## known vulnerabilities in what is linked; needs vuln.go.dev, or VULNDB=file:///DIR
 	@scripts/vulncheck.sh

@@ -21,7 +21,7 @@ finish() {
 	rm -rf "$dir"
 }
 trap finish EXIT
-go build -buildvcs=false -o "$dir/iotape" ./cmd/iotape
+go build -buildvcs=false -o "$dir/" ./cmd/iotape ./cmd/iotape-full
 CGO_ENABLED=0 go build -buildvcs=false -o "$dir/iotape-agent" ./cmd/iotape-agent
 mkdir "$dir/src" "$dir/data"
 tar -xzf bin/lua.tar.gz -C "$dir/src" --strip-components=1

@@ -24,7 +24,7 @@ finish() {
 	rm -rf "$dir"
 }
 trap finish EXIT
-go build -buildvcs=false -o "$dir/iotape" ./cmd/iotape
+go build -buildvcs=false -o "$dir/" ./cmd/iotape ./cmd/iotape-full
 CGO_ENABLED=0 go build -buildvcs=false -o "$dir/iotape-agent" ./cmd/iotape-agent
 ulimit -n "$(ulimit -H -n)"
 most=1000 # agents of a run: all keys are made once

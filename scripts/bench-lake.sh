@@ -12,7 +12,7 @@ rows=${rows/%G/000000000} rows=${rows/%M/000000}
 dir=$(mktemp -d "${TMPDIR:-/tmp}/bench-lake.XXXXXX")
 trap 'rm -rf "$dir"' EXIT
 lake=${LAKE:-$dir/lake}
-go build -buildvcs=false -o "$dir/iotape" ./cmd/iotape
+go build -buildvcs=false -o "$dir/" ./cmd/iotape ./cmd/iotape-full
 iotape=$dir/iotape
 
 # timed LABEL COMMAND...: runs it, and prints a line of the table: seconds, and the most memory

@@ -28,8 +28,8 @@ pack() {
 	log=$("$tmp/nfpm" package -f packaging/nfpm.yaml -p "$1" -t "$out/" 2>&1) || { echo "$log" >&2; exit 1; }
 }
 
-# build ARCH TRIPLET: both programs for an architecture, into $tmp/ARCH/bin. iotape needs C, for
-# DuckDB. Of what that needs only libc and libgcc are left to the system: libstdc++ is found in a
+# build ARCH TRIPLET: the programs for an architecture, into $tmp/ARCH/bin. iotape needs libc, to look
+# up users; iotape-full needs C++, for DuckDB. Of what that needs only libc and libgcc are left to the system: libstdc++ is found in a
 # directory that has it for static linking only.
 build() {
 	local cc=$2-gcc-12 bin=$tmp/$1/bin lib=$tmp/lib-$1
@@ -38,13 +38,13 @@ build() {
 	ln -s "$($cc -print-file-name=libstdc++.a)" "$lib/"
 	local stamp="-s -w -buildid= -X $package.revision=$revision"
 	"$cc" -O2 -c -o "$lib/arc4random.o" packaging/arc4random.c
-	CGO_ENABLED=1 GOARCH=$1 CC=$cc go build -trimpath -buildvcs=false -o "$bin/iotape" \
-		-ldflags "$stamp -extldflags '-L$lib $lib/arc4random.o -Wl,--build-id=none'" ./cmd/iotape
-	CGO_ENABLED=0 GOARCH=$1 go build -trimpath -buildvcs=false -o "$bin/iotape-agent" -ldflags "$stamp" ./cmd/iotape-agent
-	GLIBC=$("$2-objdump" -T "$bin/iotape" | grep -o 'GLIBC_[0-9.]*' | sort -uV | tail -n1)
+	CGO_ENABLED=1 GOARCH=$1 CC=$cc go build -trimpath -buildvcs=false -o "$bin/" \
+		-ldflags "$stamp -extldflags '-L$lib $lib/arc4random.o -Wl,--build-id=none'" ./cmd/iotape ./cmd/iotape-full
+	CGO_ENABLED=0 GOARCH=$1 go build -trimpath -buildvcs=false -o "$bin/" -ldflags "$stamp" ./cmd/iotape-agent
+	GLIBC=$("$2-objdump" -T "$bin/iotape-full" | grep -o 'GLIBC_[0-9.]*' | sort -uV | tail -n1)
 	GLIBC=${GLIBC#GLIBC_}
 	[ "$(printf '%s\n' "$max_glibc" "$GLIBC" | sort -V | tail -n1)" = "$max_glibc" ] ||
-		{ say "iotape needs glibc $GLIBC, more than $max_glibc: build it on Debian 12, or see docs/packaging.md" >&2; exit 1; }
+		{ say "iotape-full needs glibc $GLIBC, more than $max_glibc: build it on Debian 12, or see docs/packaging.md" >&2; exit 1; }
 	export GLIBC
 }
 

@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # vulncheck.sh [PROGRAM...]: asks the database of Go's known vulnerabilities (vuln.go.dev) about what is
-# linked into the programs, bin/iotape and bin/iotape-agent if none is given. Status 3: some are
+# linked into the programs, those of make build if none is given. Status 3: some are
 # affected. Where the database cannot be had, VULNDB is the address of a copy: file:///DIR, in
 # which vulndb.zip is unpacked. Status 2: there is no database.
 set -eu -o pipefail
 cd "$(dirname "$0")/.."
-[ $# -gt 0 ] || set -- bin/iotape bin/iotape-agent
+[ $# -gt 0 ] || set -- bin/iotape bin/iotape-full bin/iotape-agent
 db=${VULNDB:-https://vuln.go.dev}
 case $db in
 file://*) found=$([ -f "${db#file://}/index/modules.json" ] && echo yes || true) ;;

@@ -19,10 +19,6 @@ import (
 	"github.com/iotape/iotape/trace"
 )
 
-// IndexVersion is the version of the derived tables. An index of another version
-// is made anew.
-const IndexVersion = 8
-
 // tableNames are the tables, each NAME.parquet.
 var tableNames = []string{"events", "processes", "files", "opens", "content"}
 
@@ -71,7 +67,7 @@ func Index(ctx context.Context, t *trace.Tape, progress func(done, total int64))
 		}
 		files = append(files, parquetName(name))
 	}
-	return t.SetDerived(ctx, IndexVersion, files)
+	return t.SetDerived(ctx, trace.IndexVersion, files)
 }
 
 // source reads the events of a tape once and makes the rows of all tables of them: a
@@ -189,8 +185,8 @@ func Indexed(t *trace.Tape) error {
 	if err != nil {
 		return err
 	}
-	if d.Version != IndexVersion {
-		return fmt.Errorf("index of version %d, wants %d", d.Version, IndexVersion)
+	if d.Version != trace.IndexVersion {
+		return fmt.Errorf("index of version %d, wants %d", d.Version, trace.IndexVersion)
 	}
 	for _, name := range tableNames {
 		sum, ok := d.Files[parquetName(name)]

@@ -15,6 +15,10 @@ import (
 
 const derivedFormat = "iotape.index"
 
+// IndexVersion is the version of the Parquet files that package store derives from a tape. An index of another
+// version is made anew.
+const IndexVersion = 8
+
 // Derived describes the files that were derived from a tape. It is index.json,
 // written after them.
 type Derived struct {

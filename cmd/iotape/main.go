@@ -2,16 +2,24 @@
 
 // Iotape records what programs do to their storage, shows it, and plays it back.
 // See README.md, or iotape --help.
+//
+// The commands that need a database engine or the libraries of servers are in iotape-full, a program with all
+// commands: iotape becomes that one where it needs it. So iotape itself is small, and starts at once.
 package main
 
 import (
 	"os"
 
 	"github.com/iotape/iotape/cmd/internal/cli"
+	"github.com/iotape/iotape/cmd/internal/command"
 	"github.com/iotape/iotape/replay"
 )
 
 func main() {
 	replay.Helper() // does not return in a process that replays
-	os.Exit(run(os.Args[1:], &cli.Console{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
+	p := &command.Program{
+		Console: &cli.Console{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Index: index},
+		Full:    becomeFull,
+	}
+	os.Exit(p.Run(os.Args[1:]))
 }

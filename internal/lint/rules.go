@@ -381,6 +381,11 @@ var rules = []rule{
 		why:   "the child process knows neither its parent's options nor how a team is connected",
 	},
 	{
+		of:    []string{"cmd/iotape", "cmd/internal/..."},
+		never: []string{"store/...", "pipe/objectstore", "fleet/broker"},
+		why:   "iotape is small, and starts at once; what needs these is in cmd/iotape-full",
+	},
+	{
 		of:    []string{"cmd/iotape-agent"},
 		never: []string{"store", "web/...", "fleet/broker"},
 		why:   "the agent is small and static",
@@ -420,8 +425,9 @@ var owners = []struct {
 	{"other:github.com/nats-io/nats-server/...", "fleet/broker", "the agent must not contain a server"},
 	{"other:github.com/pelletier/...", "record/tracer/config fleet/agent", "configurations are of tracers and agents"},
 	{"cmd/iotape", "", "programs are not libraries"},
+	{"cmd/iotape-full", "", "programs are not libraries"},
 	{"cmd/iotape-agent", "", "programs are not libraries"},
-	{"cmd/internal/...", "cmd/iotape", "what its commands share, and nobody else"},
+	{"cmd/internal/...", "cmd/iotape cmd/iotape-full cmd/internal/command", "what their commands share, and nobody else"},
 	{"internal/testenv", "", "it is for tests"},
 }
 

@@ -2,7 +2,7 @@
 
 // Command sbom writes what programs are made of, as a bill of materials in CycloneDX 1.6:
 //
-//	go run ./internal/sbom bin/iotape bin/iotape-agent >bin/iotape.cdx.json
+//	go run ./internal/sbom bin/iotape bin/iotape-full bin/iotape-agent >bin/iotape.cdx.json
 //
 // It reads the build information that the Go linker leaves in each program (go version -m),
 // so it lists what is linked, and not what go.mod mentions. The same programs give the same
@@ -35,7 +35,7 @@ func main() {
 
 func run(w io.Writer, files []string) error {
 	if len(files) == 0 {
-		return fmt.Errorf("no program is given; make build makes bin/iotape and bin/iotape-agent")
+		return fmt.Errorf("no program is given; make build makes bin/iotape, bin/iotape-full and bin/iotape-agent")
 	}
 	b := newBill()
 	for _, file := range files {

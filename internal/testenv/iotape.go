@@ -62,14 +62,14 @@ type program struct {
 	err  error
 }
 
-var iotape, agent program
+var iotape, full, agent program
 
 func (p *program) build(t testing.TB, name string) string {
 	t.Helper()
 	root := ModuleRoot(t)
 	p.once.Do(func() {
 		DependOnModule(t)
-		p.path = filepath.Join(root, "bin", name+".test")
+		p.path = filepath.Join(root, "bin", "test", name)
 		p.err = build(root, "./cmd/"+name, p.path)
 	})
 	if p.err != nil {
@@ -81,11 +81,18 @@ func (p *program) build(t testing.TB, name string) string {
 // Agent is Iotape for the iotape-agent program.
 func Agent(t testing.TB) string { return agent.build(t, "iotape-agent") }
 
-// Iotape builds the iotape program and returns its path. All test binaries of the
-// module share one, bin/iotape.test; linking it takes seconds, so the first builds
-// it and the others find that nothing has changed. For a command that runs as
-// another user see IotapeFor.
-func Iotape(t testing.TB) string { return iotape.build(t, "iotape") }
+// Iotape builds the iotape program, and iotape-full beside it, and returns its path. All
+// test binaries of the module share these, in bin/test; linking them takes seconds, so the
+// first builds them and the others find that nothing has changed. For a command that runs
+// as another user see IotapeFor.
+func Iotape(t testing.TB) string {
+	t.Helper()
+	full.build(t, fullName)
+	return iotape.build(t, "iotape")
+}
+
+// fullName is the program with all commands, which iotape finds beside itself.
+const fullName = "iotape-full"
 
 // IotapeFor is Iotape for a command that runs with cred: the same file where that
 // user can reach it, else a copy in a UserDir.
@@ -95,11 +102,13 @@ func IotapeFor(t testing.TB, cred *syscall.Credential) string {
 	if cred == nil || canExecute(path, cred) {
 		return path
 	}
-	to := filepath.Join(UserDir(t, cred), "iotape")
-	if err := copyProgram(to, path); err != nil {
-		t.Fatal(err)
+	dir := UserDir(t, cred)
+	for _, from := range []string{path, filepath.Join(filepath.Dir(path), fullName)} {
+		if err := copyProgram(filepath.Join(dir, filepath.Base(from)), from); err != nil {
+			t.Fatal(err)
+		}
 	}
-	return to
+	return filepath.Join(dir, "iotape")
 }
 
 func canExecute(path string, cred *syscall.Credential) bool {

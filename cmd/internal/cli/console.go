@@ -4,6 +4,7 @@ package cli
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,11 +13,14 @@ import (
 	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/internal/buildinfo"
 	"github.com/iotape/iotape/internal/term"
+	"github.com/iotape/iotape/trace"
 )
 
 // Console is where a command reads, prints results and says everything else.
 type Console struct {
 	In, Out, Err *os.File
+	// Index makes the Parquet files of a tape, or replaces them.
+	Index func(context.Context, *Console, *trace.Tape) error
 
 	escape  escaping
 	csv     bool // results are comma-separated

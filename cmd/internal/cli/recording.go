@@ -39,7 +39,7 @@ func (c *Console) Indexer(wanted bool) sealing.Indexer {
 	if !wanted {
 		return nil
 	}
-	return func(ctx context.Context, t *trace.Tape) error { return Index(ctx, c, t) }
+	return func(ctx context.Context, t *trace.Tape) error { return c.Index(ctx, c, t) }
 }
 
 // Plan returns a plan for a recording that speaks to this console.

@@ -5,21 +5,16 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io/fs"
 	"os"
 	"os/signal"
 	"syscall"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
-	"github.com/iotape/iotape/analyze/report"
 	"github.com/iotape/iotape/format/all"
 	"github.com/iotape/iotape/format/open"
 	"github.com/iotape/iotape/format/script"
 	"github.com/iotape/iotape/internal/hint"
-	"github.com/iotape/iotape/store"
 	"github.com/iotape/iotape/trace"
 )
 
@@ -91,33 +86,6 @@ func WithTape(do func(cmd *cobra.Command, t *trace.Tape) error) func(*cobra.Comm
 		defer t.Close()
 		return do(cmd, t)
 	}
-}
-
-// IndexIfNeeded derives the Parquet files of a tape that has none: in a temporary directory if the tape
-// cannot be written to.
-func IndexIfNeeded(ctx context.Context, c *Console, t *trace.Tape) error {
-	if store.Indexed(t) == nil {
-		return nil
-	}
-	err := Index(ctx, c, t)
-	if errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EROFS) {
-		if err := t.DeriveElsewhere(); err != nil {
-			return err
-		}
-		return Index(ctx, c, t)
-	}
-	return err
-}
-
-// Index derives the Parquet files of a tape.
-func Index(ctx context.Context, c *Console, t *trace.Tape) error {
-	progress := c.Progress(report.Count)
-	defer progress.Done()
-	err := store.Index(ctx, t, func(done, total int64) { progress.Update("indexing", done, total) })
-	if err != nil {
-		return fmt.Errorf("index %s: %w", t.Name(), err)
-	}
-	return nil
 }
 
 // OpenTapeOrScript opens the tape that a command names as its argument, or the script
