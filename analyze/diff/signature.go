@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/trace"
@@ -170,7 +171,9 @@ func (s *signer) file(host uint32, f *event.File) {
 }
 
 // process finds the numbers of processes in names below /proc.
-var process = regexp.MustCompile(`^/proc/[0-9]+(/task/[0-9]+)?`)
+var process = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^/proc/[0-9]+(/task/[0-9]+)?`)
+})
 
 // maxNames limits the cache of names.
 const maxNames = 1 << 18
@@ -186,7 +189,7 @@ func (s *signer) name(host uint32, p string) string {
 			n = s.renamed(n)
 		}
 		if strings.HasPrefix(n, "/proc/") {
-			n = process.ReplaceAllString(n, "/proc/PID")
+			n = process().ReplaceAllString(n, "/proc/PID")
 		}
 		if int(host) < len(s.dirs) {
 			if dir := s.dirs[host]; len(dir) > 1 && strings.HasPrefix(n, dir) &&

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // unitTypes are the types of systemd's units that have processes, but for slices (systemd.unit(5)).
@@ -46,14 +47,16 @@ const idBytes = 64
 // behind the name of what runs it (docker-ID.scope, libpod-ID.scope, cri-containerd-ID.scope, crio-ID), or LXC's
 // and systemd-nspawn's names. The first group is what an engine's monitor of the container has before the ID
 // (libpod-conmon-ID.scope, crio-conmon-ID.scope): the monitor runs outside of the container.
-var containerNames = regexp.MustCompile(
-	`(?:^|[/:-])(conmon-)?([0-9a-f]{64})(?:\.scope)?(?:/|$)|/lxc\.payload\.([^/\n]+)|` +
-		`/machine\.slice/(?:systemd-nspawn@|machine-)([^/\n]+?)\.(?:scope|service)(?:/|$)`)
+var containerNames = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(
+		`(?:^|[/:-])(conmon-)?([0-9a-f]{64})(?:\.scope)?(?:/|$)|/lxc\.payload\.([^/\n]+)|` +
+			`/machine\.slice/(?:systemd-nspawn@|machine-)([^/\n]+?)\.(?:scope|service)(?:/|$)`)
+})
 
 // Container returns the container of a control group: its ID of 64 digits, or its name if it has none. It is ""
 // for a control group that is no container's.
 func Container(cgroup string) string {
-	m := containerNames.FindStringSubmatch(cgroup)
+	m := containerNames().FindStringSubmatch(cgroup)
 	if m == nil || m[1] != "" {
 		return ""
 	}
@@ -68,12 +71,14 @@ func ShortContainer(id string) string {
 	return id
 }
 
-var podNames = regexp.MustCompile(`(?:^|[/-])pod([0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12})` +
-	`(?:\.slice)?(?:/|$)`)
+var podNames = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?:^|[/-])pod([0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12})` +
+		`(?:\.slice)?(?:/|$)`)
+})
 
 // Pod returns the UID of the Kubernetes pod of a control group, "" if it is none's.
 func Pod(cgroup string) string {
-	m := podNames.FindStringSubmatch(cgroup)
+	m := podNames().FindStringSubmatch(cgroup)
 	if m == nil {
 		return ""
 	}

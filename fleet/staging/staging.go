@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/iotape/iotape/pipe/wholefile"
 )
@@ -102,11 +103,13 @@ func (e *End) Lost() (n uint64) {
 	return n
 }
 
-var hostName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,62})(\.[a-z0-9][a-z0-9-]{0,62})*$`)
+var hostName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,62})(\.[a-z0-9][a-z0-9-]{0,62})*$`)
+})
 
 // CheckHost checks a host's name, which is a DNS name in lower case of up to 128 bytes.
 func CheckHost(host string) error {
-	if len(host) > 128 || !hostName.MatchString(host) {
+	if len(host) > 128 || !hostName().MatchString(host) {
 		return fmt.Errorf("host %.140q: a name is of a-z, 0-9, - and ., such as db7.example.com, and has up to 128 "+
 			"characters", host)
 	}
@@ -121,7 +124,9 @@ type StreamName struct {
 	Serial  uint64 // from 1
 }
 
-var bootID = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+var bootID = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+})
 
 // String returns the name: BOOT-START-SERIAL.
 func (n StreamName) String() string { return fmt.Sprintf("%s-%d-%d", n.BootID, n.StartNS, n.Serial) }
@@ -129,7 +134,7 @@ func (n StreamName) String() string { return fmt.Sprintf("%s-%d-%d", n.BootID, n
 // ParseStream parses a name. It refuses everything that String does not write.
 func ParseStream(s string) (n StreamName, err error) {
 	wrong := fmt.Errorf("stream %.100q: a name is BOOT-START-SERIAL", s)
-	if len(s) > 100 || len(s) < 40 || s[36] != '-' || !bootID.MatchString(s[:36]) {
+	if len(s) > 100 || len(s) < 40 || s[36] != '-' || !bootID().MatchString(s[:36]) {
 		return n, wrong
 	}
 	start, serial, _ := strings.Cut(s[37:], "-")

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/iotape/iotape/event"
@@ -43,8 +44,12 @@ func parseDate(s string) (ns, serial uint64, ok bool) {
 
 // next is where another field begins, and nextWord where another argument of a program does.
 var (
-	next     = regexp.MustCompile(` [a-z][a-z0-9_-]*=`)
-	nextWord = regexp.MustCompile(` a\d+(\[\d+\]|_len)?=`)
+	next = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(` [a-z][a-z0-9_-]*=`)
+	})
+	nextWord = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(` a\d+(\[\d+\]|_len)?=`)
+	})
 )
 
 // interpretedField takes NAME=VALUE off the beginning of what is left of a record. The value goes up to the next name.
@@ -66,7 +71,7 @@ func interpretedField(kind, s string) (f field, rest string) {
 	if kind == "EXECVE" {
 		pattern = nextWord
 	}
-	if at := pattern.FindStringIndex(rest); at != nil && kind != "CWD" {
+	if at := pattern().FindStringIndex(rest); at != nil && kind != "CWD" {
 		return field{name, rest[:at[0]]}, rest[at[0]:]
 	}
 	return field{name, strings.TrimSuffix(rest, " ")}, ""

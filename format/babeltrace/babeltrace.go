@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"sync"
 
 	"github.com/iotape/iotape/format"
 )
@@ -26,12 +27,14 @@ var Format = format.Format{
 	},
 }
 
-var printed = regexp.MustCompile(`^(\[[0-9][-0-9:. ]*\] (\(\+[0-9?.]+\) )?([^\s{}]+ ){0,6}[^\s{}]+: ([a-z.]+ = ` +
-	`)?\{|timestamp = [0-9][^{}]* name = [^\s{}]+, )`)
+var printed = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(\[[0-9][-0-9:. ]*\] (\(\+[0-9?.]+\) )?([^\s{}]+ ){0,6}[^\s{}]+: ([a-z.]+ = ` +
+		`)?\{|timestamp = [0-9][^{}]* name = [^\s{}]+, )`)
+})
 
 func match(head []byte) bool {
 	first, _, _ := bytes.Cut(bytes.TrimLeft(head, "\r\n"), []byte("\n"))
-	return printed.Match(first)
+	return printed().Match(first)
 }
 
 // maxLine is the most bytes of a line; LTTng's strings have at most a page each.

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // line is a call.
@@ -22,20 +23,28 @@ type line struct {
 }
 
 // pattern is TIME CALL … DURATION [W] COMM[.THREAD]. Without -w, times have no fraction, or ms.
-var pattern = regexp.MustCompile(`^(\d\d):(\d\d):(\d\d)(?:\.(\d{3}|\d{6}))?  ?` +
-	`([A-Za-z_][A-Za-z0-9_<>\[\]-]{0,31})\s(.*?)\s+` +
-	`(\d{1,6})\.(\d{6})(?: W)? +(.{1,64}?)(?:\.(\d{1,10}))?\s*$`)
+var pattern = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(\d\d):(\d\d):(\d\d)(?:\.(\d{3}|\d{6}))?  ?` +
+		`([A-Za-z_][A-Za-z0-9_<>\[\]-]{0,31})\s(.*?)\s+` +
+		`(\d{1,6})\.(\d{6})(?: W)? +(.{1,64}?)(?:\.(\d{1,10}))?\s*$`)
+})
 
 // The parts between call and duration.
 var (
-	value  = regexp.MustCompile(`^([A-Z])=(0x[0-9a-fA-F]{1,16}|-?\d{1,20}|<[A-Z]{1,16}>)`)
-	failed = regexp.MustCompile(`^\[ *(\d{1,5})\]`)
-	opened = regexp.MustCompile(`^[(<][-A-Za-z_]{1,16}[)>]`)
+	value = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^([A-Z])=(0x[0-9a-fA-F]{1,16}|-?\d{1,20}|<[A-Z]{1,16}>)`)
+	})
+	failed = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^\[ *(\d{1,5})\]`)
+	})
+	opened = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^[(<][-A-Za-z_]{1,16}[)>]`)
+	})
 )
 
 // parse takes a line apart.
 func parse(s string) (l line, ok bool) {
-	m := pattern.FindStringSubmatch(s)
+	m := pattern().FindStringSubmatch(s)
 	if m == nil {
 		return l, false
 	}
@@ -59,13 +68,13 @@ func parse(s string) (l line, ok bool) {
 	}
 	l.values = map[string]string{}
 	for rest := strings.TrimSpace(m[6]); rest != ""; rest = strings.TrimLeft(rest, " ") {
-		if v := value.FindStringSubmatch(rest); v != nil {
+		if v := value().FindStringSubmatch(rest); v != nil {
 			l.values[v[1]] = v[2]
 			rest = rest[len(v[0]):]
-		} else if v := failed.FindStringSubmatch(rest); v != nil {
+		} else if v := failed().FindStringSubmatch(rest); v != nil {
 			l.errno = int(n(v[1]))
 			rest = rest[len(v[0]):]
-		} else if v := opened.FindString(rest); v != "" && l.path == "" {
+		} else if v := opened().FindString(rest); v != "" && l.path == "" {
 			l.access = v
 			rest = rest[len(v):]
 		} else { // names stand last, and may have spaces

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/format"
@@ -36,11 +37,13 @@ type thread struct {
 }
 
 // event of another kind: NAME:
-var otherEvent = regexp.MustCompile(`\s([a-z][a-z0-9_-]{0,40}:[a-z0-9_-]{1,60}):`)
+var otherEvent = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\s([a-z][a-z0-9_-]{0,40}:[a-z0-9_-]{1,60}):`)
+})
 
 // other counts a line that is not of a system call.
 func (x *importer) other(text string) {
-	if m := otherEvent.FindStringSubmatch(text); m != nil {
+	if m := otherEvent().FindStringSubmatch(text); m != nil {
 		x.im.LeftOut("events "+m[1], 1)
 		return
 	}

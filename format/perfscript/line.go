@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/iotape/iotape/event"
 )
@@ -23,15 +24,20 @@ type line struct {
 }
 
 // pattern is a line's beginning. Fields that a user can choose (-F) may be absent, but not the time.
-var pattern = regexp.MustCompile(`^\s*(.{0,16}?)\s+(\d{1,10})(?:/(\d{1,10}))?\s+(?:\[\d+\]\s+)?` +
-	`(?:[-.a-zA-Z0-9]{4,5}\s+)?` +
-	`(\d{1,10})\.(\d{6}|\d{9}):\s+(?:\d+\s+)?(raw_syscalls|syscalls):sys_(enter|exit)(?:_([a-z0-9_]{1,48}))?:\s?(.*)$`)
+var pattern = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^\s*(.{0,16}?)\s+(\d{1,10})(?:/(\d{1,10}))?\s+(?:\[\d+\]\s+)?` +
+		`(?:[-.a-zA-Z0-9]{4,5}\s+)?` +
+		`(\d{1,10})\.(\d{6}|\d{9}):\s+(?:\d+\s+)?(raw_syscalls|syscalls):sys_(enter|exit)` +
+		`(?:_([a-z0-9_]{1,48}))?:\s?(.*)$`)
+})
 
-var rawNumber = regexp.MustCompile(`^\s*NR (\d{1,9}) ?(.*)$`)
+var rawNumber = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^\s*NR (\d{1,9}) ?(.*)$`)
+})
 
 // parse takes a line apart. ok is false if it is none of a system call.
 func parse(s string) (l line, ok bool) {
-	m := pattern.FindStringSubmatch(s)
+	m := pattern().FindStringSubmatch(s)
 	if m == nil || (m[6] == "syscalls") != (m[8] != "") {
 		return l, false
 	}
@@ -51,7 +57,7 @@ func parse(s string) (l line, ok bool) {
 	fraction, _ := strconv.ParseUint((m[5] + "000")[:9], 10, 64)
 	l.time = seconds*1e9 + fraction
 	if l.name == "" {
-		n := rawNumber.FindStringSubmatch(l.rest)
+		n := rawNumber().FindStringSubmatch(l.rest)
 		if n == nil {
 			return l, false
 		}

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // A line is a call, or half of one.
@@ -31,15 +32,17 @@ type arg struct {
 
 const maxArgs = 16
 
-var pattern = regexp.MustCompile(`^\s*(\d{1,20}\.\d{3}) (?:\(\s*(\d{1,15}\.\d{3}) ms\): |\(\s*\): |: )?` +
-	`(?:(.{1,16})/(\d{1,10}) )?\s*(\.\.\. \[continued\]: )?([a-z_][a-z0-9_]{0,40})\(`)
+var pattern = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^\s*(\d{1,20}\.\d{3}) (?:\(\s*(\d{1,15}\.\d{3}) ms\): |\(\s*\): |: )?` +
+		`(?:(.{1,16})/(\d{1,10}) )?\s*(\.\.\. \[continued\]: )?([a-z_][a-z0-9_]{0,40})\(`)
+})
 
 // parseLine takes a line apart:
 //
 //	0.078 ( 0.001 ms): cat/4711 close(fd: 3</etc/passwd>) = 0
 func parseLine(s string) (l line, ok bool) {
-	s = s[len(colour.FindString(s)):]
-	m := pattern.FindStringSubmatch(s)
+	s = s[len(colour().FindString(s)):]
+	m := pattern().FindStringSubmatch(s)
 	if m == nil || m[2] == "" && m[4] == "" && m[5] == "" {
 		return l, false
 	}
@@ -121,14 +124,18 @@ func closing(s string) int {
 }
 
 // lost is what perf prints where events had no room, in red if it writes to a terminal.
-var lost = regexp.MustCompile(`^(?:\x1b\[[0-9;]*m)*LOST (\d{1,18}) events!`)
+var lost = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:\x1b\[[0-9;]*m)*LOST (\d{1,18}) events!`)
+})
 
 // colour is what perf writes behind a text in colour, before the next line.
-var colour = regexp.MustCompile(`^(?:\x1b\[[0-9;]*m)+`)
+var colour = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:\x1b\[[0-9;]*m)+`)
+})
 
 // parseLost returns how many events a line says to be lost.
 func parseLost(s string) (n uint64, ok bool) {
-	m := lost.FindStringSubmatch(s)
+	m := lost().FindStringSubmatch(s)
 	if m == nil {
 		return 0, false
 	}

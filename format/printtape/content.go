@@ -5,6 +5,7 @@ package printtape
 import (
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/iotape/iotape/event"
 	"github.com/iotape/iotape/format/stracetext"
@@ -47,7 +48,9 @@ func Lines() func(dst []byte, t *trace.Tape, ev *event.Event) []byte {
 
 // outcome is what a printed line has in front of the call and behind it: the thread,
 // and the time that it took.
-var outcome = regexp.MustCompile(`^[0-9]+ +(.*?)( <[0-9.]+>)?$`)
+var outcome = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[0-9]+ +(.*?)( <[0-9.]+>)?$`)
+})
 
 // Calls returns what writes an event as iotape print does, without what differs from run to
 // run: its thread, and the time that it took.
@@ -61,7 +64,7 @@ func Calls() func(t *trace.Tape, ev *event.Event) string {
 			printers[t] = p
 		}
 		line := strings.TrimRight(string(p.Append(nil, ev)), "\n")
-		if m := outcome.FindStringSubmatch(line); m != nil {
+		if m := outcome().FindStringSubmatch(line); m != nil {
 			return m[1]
 		}
 		return line

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/iotape/iotape/event/layout"
 )
@@ -68,7 +69,9 @@ func withoutOutput(text string) string {
 }
 
 // plain is a number or names of flags, perhaps with the name of the argument.
-var plain = regexp.MustCompile(`^([a-z_]+=)?(0x[0-9a-f]+|-?[0-9]+|[A-Z][A-Z0-9_|]*)`)
+var plain = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^([a-z_]+=)?(0x[0-9a-f]+|-?[0-9]+|[A-Z][A-Z0-9_|]*)`)
+})
 
 // spliced joins the halves of a call that does not write. Output of another process follows the first one: it is
 // behind the last argument whose end is plain, or behind the comma.
@@ -77,7 +80,7 @@ func spliced(first, second string) string {
 	from := p.i
 	for {
 		_, err := p.value()
-		whole := delimited(first[from:]) || plain.FindString(first[from:]) == first[from:p.i]
+		whole := delimited(first[from:]) || plain().FindString(first[from:]) == first[from:p.i]
 		if err != nil || !whole || !p.has(", ") {
 			break
 		}
@@ -89,7 +92,7 @@ func spliced(first, second string) string {
 	if delimited(first[from:]) {
 		return first[:max(p.i, from)] + second
 	}
-	return first[:from] + plain.FindString(first[from:]) + second
+	return first[:from] + plain().FindString(first[from:]) + second
 }
 
 // delimited reports whether a text begins with a value that says itself where it ends.

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // line is the entry or the return of a call.
@@ -20,11 +21,15 @@ type line struct {
 }
 
 // pattern is NUMBER TIME CPU COMM (TID) DIRECTION CALL FIELDS.
-var pattern = regexp.MustCompile(`^(\d{1,20}) (?:\d{4}-\d\d-\d\d )?([0-9:]{1,20})\.(\d{1,9}) (\d{1,5}) (.{0,64}?) ` +
-	`\((?:(\d{1,10})[.:])?(\d{1,10})\) ([<>]) ([a-z][a-z0-9_]{0,31})(?: (.*))?$`)
+var pattern = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(\d{1,20}) (?:\d{4}-\d\d-\d\d )?([0-9:]{1,20})\.(\d{1,9}) (\d{1,5}) (.{0,64}?) ` +
+		`\((?:(\d{1,10})[.:])?(\d{1,10})\) ([<>]) ([a-z][a-z0-9_]{0,31})(?: (.*))?$`)
+})
 
 // key is the name of a field in front of its value. Fields that hold what programs wrote stand last.
-var key = regexp.MustCompile(`(?:^| )([a-z_][a-z0-9_.]{0,31})=`)
+var key = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?:^| )([a-z_][a-z0-9_.]{0,31})=`)
+})
 
 // last are fields of any content, in which no other field is looked for.
 var last = map[string]bool{"data": true, "args": true, "env": true}
@@ -33,7 +38,7 @@ const maxFields = 64
 
 // parse takes a line apart.
 func parse(s string) (l line, ok bool) {
-	m := pattern.FindStringSubmatch(s)
+	m := pattern().FindStringSubmatch(s)
 	if m == nil {
 		return l, false
 	}
@@ -80,7 +85,7 @@ func seconds(whole, fraction string) (ns uint64, day, ok bool) {
 func fields(s string) map[string]string {
 	f := map[string]string{}
 	for s != "" && len(f) < maxFields {
-		at := key.FindStringSubmatchIndex(s)
+		at := key().FindStringSubmatchIndex(s)
 		if at == nil {
 			break
 		}
@@ -90,10 +95,10 @@ func fields(s string) map[string]string {
 			break
 		}
 		value := s
-		if next := key.FindStringIndex(s); next != nil {
+		if next := key().FindStringIndex(s); next != nil {
 			from := next[0]
 			if from == 0 && s[0] != ' ' { // the value begins with what looks like a field
-				if next = key.FindStringIndex(s[1:]); next != nil {
+				if next = key().FindStringIndex(s[1:]); next != nil {
 					from = next[0] + 1
 				} else {
 					from = len(s)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/iotape/iotape/internal/spell"
@@ -42,7 +43,7 @@ func (p *parser) config(d *document) *Config {
 	c := &Config{File: p.file, doc: p.doc, places: p.places}
 	c.Capture = p.capture(&d.Capture)
 	c.Control = Control{Name: d.Control.Name, Off: !yes(d.Control.Enabled, true), Late: yes(d.Control.Late, true)}
-	if n := c.Control.Name; n != "" && !validName.MatchString(n) {
+	if n := c.Control.Name; n != "" && !validName().MatchString(n) {
 		p.errorf("control.name", "control.name %q: a name has letters, digits, dots, dashes and underscores", n)
 	}
 	c.Control.Late = c.Control.Late && !c.Control.Off
@@ -102,7 +103,9 @@ func yes(b *bool, otherwise bool) bool {
 	return *b
 }
 
-var validName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,63}$`)
+var validName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,63}$`)
+})
 
 // oneOf says that a value is none of some words.
 func (p *parser) oneOf(path, value string, words ...string) {
@@ -222,7 +225,7 @@ func (p *parser) tracer(path string, t *tracerTable, common *Input) *TracerSpec 
 	switch {
 	case t.Name == "":
 		p.errorf(path, "the tracer has no name").Hint = `give it one: name = "writes"`
-	case !validName.MatchString(t.Name):
+	case !validName().MatchString(t.Name):
 		p.errorf(path+".name", "name %q: a name has letters, digits, dots, dashes and underscores, at most 64", t.Name)
 	}
 	if t.Input != nil {

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/pelletier/go-toml/v2"
 
@@ -78,14 +79,17 @@ func (p *parser) tomlErrors(err error) Errors {
 }
 
 // wrongType is how the library says that a value has the wrong type.
-var wrongType = regexp.MustCompile(
-	`cannot (?:decode|unmarshal|store|assign|read)\D* (?:TOML|toml|a)?\s*(\S+) (?:in)?to .*?(?:of type |type )?(\S+)$`)
+var wrongType = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(
+		`cannot (?:decode|unmarshal|store|assign|read)\D* (?:TOML|toml|a)?\s*(\S+) (?:in)?to ` +
+			`.*?(?:of type |type )?(\S+)$`)
+})
 
 // reason puts what the library says into the words of this package.
 func reason(e *toml.DecodeError) string {
 	text := strings.TrimPrefix(e.Error(), "toml: ")
 	if strings.Contains(text, "struct field") || strings.HasPrefix(text, "cannot decode") ||
-		wrongType.MatchString(text) {
+		wrongType().MatchString(text) {
 		name := strings.Join(e.Key(), ".")
 		if name == "" {
 			return "the value has the wrong type (" + text + ")"
