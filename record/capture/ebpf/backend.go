@@ -41,6 +41,9 @@ func Shards(o *capture.Options) int {
 
 // Run records what o says.
 func (Backend) Run(ctx context.Context, o *capture.Options, sw *trace.StreamWriter) (*capture.Result, error) {
+	if err := bpf.CheckRight(); err != nil { // of most ordinary users: before anything is parsed
+		return nil, err
+	}
 	object := sync.OnceValues(loadIotape)
 	go object() // which takes as long as to parse the kernel's types, for the check
 	if err := bpf.CheckRecording(); err != nil {

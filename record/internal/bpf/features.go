@@ -28,14 +28,23 @@ func Unsupported(feature string, err error) error {
 	return &capture.UnsupportedError{Backend: "ebpf", Feature: feature, Reason: err}
 }
 
+// CheckRight says whether this process may load programs: nil, or a *capture.UnsupportedError. It takes one
+// call to the kernel.
+func CheckRight() error {
+	if err := features.HaveMapType(ebpf.Hash); errors.Is(err, unix.EPERM) {
+		return Unsupported("root's right to load programs into the kernel (CAP_BPF)", err)
+	}
+	return nil
+}
+
 // Check says whether the kernel has what all programs need, and those that count need no more:
 // nil, or a *capture.UnsupportedError.
 func Check() error {
 	if _, ok := Arch(); !ok {
 		return Unsupported("an x86-64 or arm64 machine", nil)
 	}
-	if err := features.HaveMapType(ebpf.Hash); errors.Is(err, unix.EPERM) {
-		return Unsupported("root's right to load programs into the kernel (CAP_BPF)", err)
+	if err := CheckRight(); err != nil {
+		return err
 	}
 	if err := features.HaveMapType(ebpf.TaskStorage); err != nil {
 		return Unsupported("storage per thread in the kernel (Linux 5.11)", err)
