@@ -30,11 +30,11 @@ func becomeFull() error {
 	return fmt.Errorf("%s: %w", path, syscall.Exec(path, os.Args, os.Environ()))
 }
 
-// index has iotape-full make the Parquet files of a tape. Without that program nobody can ask for them.
+// index has iotape-full make the Parquet files of a tape.
 func index(ctx context.Context, c *cli.Console, t *trace.Tape) error {
 	path, err := cli.Beside(full)
 	if err != nil {
-		return nil
+		return err
 	}
 	var problem bytes.Buffer
 	cmd := exec.CommandContext(ctx, path, "index-tape", "--", t.Dir())

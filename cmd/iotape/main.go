@@ -17,9 +17,10 @@ import (
 
 func main() {
 	replay.Helper() // does not return in a process that replays
-	p := &command.Program{
-		Console: &cli.Console{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Index: index},
-		Full:    becomeFull,
+	c := &cli.Console{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
+	if _, err := cli.Beside(full); err == nil {
+		c.Index = index
 	}
+	p := &command.Program{Console: c, Full: becomeFull}
 	os.Exit(p.Run(os.Args[1:]))
 }

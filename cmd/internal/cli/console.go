@@ -19,7 +19,7 @@ import (
 // Console is where a command reads, prints results and says everything else.
 type Console struct {
 	In, Out, Err *os.File
-	// Index makes the Parquet files of a tape, or replaces them.
+	// Index makes the Parquet files of a tape, or replaces them. It is nil where nobody can.
 	Index func(context.Context, *Console, *trace.Tape) error
 
 	escape  escaping

@@ -34,9 +34,9 @@ func (r reporter) Problem(err error) {
 // Progress implements sealing.Reporter.
 func (r reporter) Progress(unit func(uint64) string) sealing.Progress { return r.c.Progress(unit) }
 
-// Indexer returns what makes the Parquet files of new tapes, nil if they are not wanted.
+// Indexer returns what makes the Parquet files of new tapes, nil if they are not wanted or nobody can make them.
 func (c *Console) Indexer(wanted bool) sealing.Indexer {
-	if !wanted {
+	if !wanted || c.Index == nil {
 		return nil
 	}
 	return func(ctx context.Context, t *trace.Tape) error { return c.Index(ctx, c, t) }

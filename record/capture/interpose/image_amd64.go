@@ -127,14 +127,14 @@ func (im *image) movable(text []byte, from, site uint64) int {
 	if f.start < from || f.end > from+uint64(len(text)) || f.start >= site {
 		return 0
 	}
-	var before *x86asm.Inst
+	var before x86asm.Inst
 	fn, ok := disassemble(text[f.start-from:f.end-from], f.start, func(at uint64, in *x86asm.Inst) {
 		if at+uint64(in.Len) == site {
-			before = in
+			before = *in
 		}
 	})
 	const jump = 5 // bytes
-	if !ok || before == nil || before.Len < jump || !anywhere(before) {
+	if !ok || before.Len < jump || !anywhere(&before) {
 		return 0
 	}
 	for at := site - uint64(before.Len) + 1; at < site; at++ {
@@ -226,10 +226,12 @@ type function struct {
 	targets map[uint64]bool // of its direct jumps and calls
 }
 
-// disassemble reads a function from its first instruction to its last, and calls see for each.
+// disassemble reads a function from its first instruction to its last, and calls see for each, which must not keep
+// the instruction.
 func disassemble(text []byte, start uint64, see func(at uint64, in *x86asm.Inst)) (fn function, ok bool) {
 	fn.targets = map[uint64]bool{}
-	left := false // the instruction before never goes on to the next
+	left := false      // the instruction before never goes on to the next
+	var in x86asm.Inst // one for all: functions have thousands
 	for at := 0; at < len(text); {
 		if left {
 			end := at
@@ -242,8 +244,8 @@ func disassemble(text []byte, start uint64, see func(at uint64, in *x86asm.Inst)
 				continue
 			}
 		}
-		in, err := decode(text[at:])
-		if err != nil {
+		var err error
+		if in, err = decode(text[at:]); err != nil {
 			return fn, false
 		}
 		see(start+uint64(at), &in)
