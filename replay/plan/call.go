@@ -37,6 +37,7 @@ func (p *Planner) planCall(t *Task) {
 	}
 	p.findOmission(t)
 	p.tainted.mapped(ev)
+	p.shared.observe(ev, p)
 	if t.Action == Emulate {
 		return
 	}

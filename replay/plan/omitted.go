@@ -26,6 +26,10 @@ func (p *Planner) findOmission(t *Task) {
 	if !ev.OK() || ev.Flags&event.Interrupted != 0 || t.Why == whyOwn || t.Action != Emulate && t.Action != CopyOut {
 		return
 	}
+	if p.shared.removes(ev) {
+		t.Omits, t.Why = true, whyHole
+		return
+	}
 	if t.Action == Emulate && effect.ChangesNames(ev) {
 		t.Omits = t.Why == whyNoName
 		for i := range ev.Paths {

@@ -3,6 +3,7 @@
 package plan
 
 import (
+	"syscall"
 	"testing"
 
 	"github.com/iotape/iotape/event"
@@ -49,6 +50,43 @@ func TestUnsaidNumbersAreSaid(t *testing.T) {
 		tasks := planAll(t, newPlanner(t, s.Close(), &Config{Order: order.Resource}))
 		if last := tasks[len(tasks)-1]; last.Omits != want {
 			t.Errorf("%s: said %v, want %v", op, last.Omits, want)
+		}
+	}
+}
+
+// A hole that a program made in a file through a mapping (MADV_REMOVE) is said, also by a process that has the mapping
+// from its parent. Holes in other memory, and other advice, are not.
+func TestHolesByMappingsAreSaid(t *testing.T) {
+	const at, shared, private, remove, dontNeed = 0x7f0000000000, 1, 2, 9, 4
+	for name, c := range map[string]struct {
+		kind, address, advice uint64
+		replaced, forked      bool
+		want                  bool
+	}{
+		"shared":       {kind: shared, address: at + 4096, advice: remove, want: true},
+		"forked":       {kind: shared, address: at + 4096, advice: remove, forked: true, want: true},
+		"private":      {kind: private, address: at, advice: remove},
+		"beside":       {kind: shared, address: at + 16384, advice: remove},
+		"other advice": {kind: shared, address: at, advice: dontNeed},
+		"replaced":     {kind: shared, address: at, advice: remove, replaced: true},
+	} {
+		s := tapescript.New(t)
+		s.Open(3, "f", event.OpenCreat|2)
+		file := s.Handle(3)
+		file.Arg, file.Nlink, file.Flags = 4, 1, syscall.O_RDWR
+		args := [6]uint64{0, 16384, 3, c.kind, 3}
+		s.Add(event.Event{Files: []event.File{file}, Op: event.OpMmap, Args: args, Ret: at})
+		if c.replaced {
+			s.Call(event.OpMmap, at, 0, [6]uint64{0, 16384, 3, 0x21, ^uint64(0)})
+		}
+		hole := event.Event{Op: event.OpMadvise, Args: [6]uint64{c.address, 4096, c.advice}}
+		if c.forked {
+			hole.PID, hole.TID = 77, 77
+		}
+		s.Add(hole)
+		tasks := planAll(t, newPlanner(t, s.Close(), &Config{Order: order.Resource}))
+		if last := tasks[len(tasks)-1]; last.Omits != c.want || c.want && last.Why != whyHole {
+			t.Errorf("%s: said %v (%s), want %v", name, last.Omits, last.Why, c.want)
 		}
 	}
 }

@@ -45,6 +45,7 @@ type Planner struct {
 	cwds    map[uint64]*cwd
 	owners  map[lockKey]*LockOwner
 	tainted taintedRanges
+	shared  sharedMappings
 	recent  recentChanges
 	// openedAtStart are names of files that were open at the start.
 	openedAtStart map[string]effect.Inode
@@ -67,6 +68,7 @@ func New(t *trace.Tape, c *Config) (*Planner, error) {
 		order: order.New(c.Order), annotations: c.Annotations, loader: bufferLoader{t},
 		handles: map[event.OpenID]*Handle{}, threads: newThreads(c.Order == order.Recorded), cwds: map[uint64]*cwd{},
 		owners: map[lockKey]*LockOwner{}, tainted: newTaintedRanges(t, c.Tainted, c.Generated),
+		shared:        sharedMappings{effect.Ranges{}},
 		recent:        recentChanges{in: map[string][]nameChange{}},
 		openedAtStart: map[string]effect.Inode{}, elsewhere: newNames(c.Elsewhere),
 		specials: newNames(c.Specials), outside: map[event.OpenID]bool{},

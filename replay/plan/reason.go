@@ -32,6 +32,7 @@ const (
 	whyOverlay            // made beside an overlay's upper directory
 	whyBytes              // it copied bytes that the recording did not see
 	whyUnsaid             // the trace does not say one of its numbers
+	whyHole               // made a hole in a mapped file
 )
 
 var reasons = [...]string{
@@ -51,6 +52,7 @@ var reasons = [...]string{
 	whyOverlay:     "below an overlay, of which the upper directory is not made",
 	whyBytes:       "copied bytes that the recording does not have: zeros are written",
 	whyUnsaid:      "the trace does not say all of its arguments",
+	whyHole:        "made a hole in a mapped file: the file keeps its bytes there",
 }
 
 // Explain returns why the task makes no call, in more detail if the operation table has it.
